@@ -1,0 +1,102 @@
+"""Every deliberate error of tacit.
+
+TacitError
+├── InvalidInputError (ValueError)      something given to tacit is not usable
+│   ├── ScaleError                      a rating scale that makes no sense
+│   ├── RatingError                     a rating that is not on the scale
+│   ├── EpsilonError                    a privacy parameter out of range
+│   ├── MechanismError                  an unknown or unsuitable mechanism
+│   ├── PriorError                      a rating histogram that makes no sense
+│   ├── ChannelError                    an integer table that is not a channel
+│   │   └── PrivacyClaimError           a table whose loss exceeds its epsilon
+│   ├── PolicyError                     a policy document that cannot be obeyed
+│   ├── ReportError                     a report that cannot be read or encoded
+│   └── TableError                      a CSV or Parquet file with unusable content
+├── DeviceError                         the device refuses; nothing was said or spent
+│   ├── ConsentError                    no consent to a policy was given
+│   ├── RatingChangedError              an item was rated differently before
+│   ├── BudgetError                     the lifetime cap would be crossed
+│   └── LedgerError                     the ledger cannot be trusted or written
+├── FileError (OSError)                 a file cannot be read or written
+└── MissingExtraError (ImportError)     an optional library is not installed
+
+A message names the value, the limit and the remedy, in one line.
+"""
+
+from __future__ import annotations
+
+
+class TacitError(Exception):
+    """Base of every error tacit raises on purpose."""
+
+
+class InvalidInputError(TacitError, ValueError):
+    """Something given to tacit is not usable."""
+
+
+class ScaleError(InvalidInputError):
+    """A rating scale makes no sense."""
+
+
+class RatingError(InvalidInputError):
+    """A rating is not on the scale."""
+
+
+class EpsilonError(InvalidInputError):
+    """A privacy parameter is out of range."""
+
+
+class MechanismError(InvalidInputError):
+    """A mechanism is unknown, or unsuitable for what was asked."""
+
+
+class PriorError(InvalidInputError):
+    """A rating histogram makes no sense."""
+
+
+class ChannelError(InvalidInputError):
+    """An integer table is not a channel."""
+
+
+class PrivacyClaimError(ChannelError):
+    """The exact loss of a table exceeds the epsilon claimed for it."""
+
+
+class PolicyError(InvalidInputError):
+    """A policy document cannot be obeyed."""
+
+
+class ReportError(InvalidInputError):
+    """A report cannot be read or encoded."""
+
+
+class TableError(InvalidInputError):
+    """A CSV or Parquet file has unusable content."""
+
+
+class DeviceError(TacitError):
+    """The device refuses; nothing was said or spent."""
+
+
+class ConsentError(DeviceError):
+    """No consent to a policy was given."""
+
+
+class RatingChangedError(DeviceError):
+    """An item was rated differently before."""
+
+
+class BudgetError(DeviceError):
+    """The lifetime cap would be crossed."""
+
+
+class LedgerError(DeviceError):
+    """The ledger cannot be trusted or written."""
+
+
+class FileError(TacitError, OSError):
+    """A file cannot be read or written."""
+
+
+class MissingExtraError(TacitError, ImportError):
+    """An optional library is not installed."""

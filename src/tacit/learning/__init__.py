@@ -1,0 +1,1 @@
+"""Learning from reports: what perturbed ratings tell, all together."""

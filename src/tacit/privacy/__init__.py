@@ -1,0 +1,1 @@
+"""What may be said: scales, channels, policies and reports, and what they cost."""

@@ -1,0 +1,105 @@
+"""The report: the only thing that crosses the wire."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import ReportError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tacit.privacy.policy import Policy
+
+FORMAT = "tacit-reports/1"
+MOST_REPORTS = 1000
+LARGEST_BATCH = 2**19
+LONGEST_ITEM = 200
+LARGEST_REVISION = 2**31 - 1
+
+_POLICY_ID = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One perturbed rating: a symbol about an item, under a policy.
+
+    `revision` counts how often the person changed the rating of this item.
+    """
+
+    policy: str
+    item: str
+    symbol: int
+    revision: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what no device would say."""
+        if not _POLICY_ID.fullmatch(self.policy):
+            raise ReportError(f"policy {self.policy[:70]!r} is not a policy id of 64 hex digits")
+        check_item(self.item)
+        if not 0 <= self.symbol < 2**16 or not 0 <= self.revision <= LARGEST_REVISION:
+            raise ReportError(f"symbol {self.symbol} or revision {self.revision} is out of range")
+
+
+def check_item(item: str) -> None:
+    """Refuse an item id that is empty, too long or not plain text."""
+    if not item or not item.isprintable() or len(item.encode("utf-8", "replace")) > LONGEST_ITEM:
+        shown = item[:40]
+        raise ReportError(f"item {shown!r} is not 1 to {LONGEST_ITEM} bytes of printable text; use a shorter id")
+
+
+def encode_json(reports: Sequence[Report]) -> bytes:
+    """Write a batch of reports under one policy as JSON."""
+    policy = one_policy(reports)
+    rows = [{"item": report.item, "symbol": report.symbol, "revision": report.revision} for report in reports]
+    document = {"format": FORMAT, "policy": policy, "reports": rows}
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def decode_json(batch: bytes, policies: Mapping[str, Policy]) -> list[Report]:
+    """Read a JSON batch strictly; every symbol must be one its policy can send."""
+    if len(batch) > LARGEST_BATCH:
+        raise ReportError(f"a batch of {len(batch)} bytes is over the limit of {LARGEST_BATCH}; send fewer reports")
+    try:
+        document = json.loads(batch)
+    except (ValueError, RecursionError) as error:
+        raise ReportError("the batch is not a complete JSON document") from error
+    if not isinstance(document, dict) or set(document) != {"format", "policy", "reports"}:
+        raise ReportError("a batch has exactly the fields format, policy and reports")
+    if document["format"] != FORMAT or not isinstance(document["reports"], list):
+        raise ReportError(f"the batch is not of the format {FORMAT}")
+    reports = [_report_of(document["policy"], row) for row in document["reports"]]
+    check_batch(reports, policies)
+    return reports
+
+
+def one_policy(reports: Sequence[Report]) -> str:
+    """Return the policy all reports of a batch share."""
+    if not 1 <= len(reports) <= MOST_REPORTS:
+        raise ReportError(f"a batch holds 1 to {MOST_REPORTS} reports, not {len(reports)}; split it")
+    if len({report.policy for report in reports}) > 1:
+        raise ReportError("a batch holds reports of one policy; send one batch per policy")
+    return reports[0].policy
+
+
+def check_batch(reports: Sequence[Report], policies: Mapping[str, Policy]) -> None:
+    """Refuse a batch whose policy is not known or whose symbols it cannot send."""
+    policy = policies.get(one_policy(reports))
+    if policy is None:
+        raise ReportError(f"policy {reports[0].policy} is not one of those in use; fetch the current policy")
+    symbols = policy.channel.weights.symbols
+    worst = max(report.symbol for report in reports)
+    if worst >= symbols:
+        raise ReportError(f"symbol {worst} is not below the policy's {symbols} symbols")
+
+
+def _report_of(policy: object, row: Any) -> Report:  # noqa: ANN401 - parsed JSON, checked here
+    if not isinstance(row, dict) or set(row) != {"item", "symbol", "revision"}:
+        raise ReportError("a report has exactly the fields item, symbol and revision")
+    whole = all(type(row[field]) is int for field in ("symbol", "revision"))
+    if not isinstance(policy, str) or not isinstance(row["item"], str) or not whole:
+        raise ReportError("policy and item must be text, symbol and revision whole numbers")
+    return Report(policy, row["item"], row["symbol"], row["revision"])

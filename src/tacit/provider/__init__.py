@@ -1,0 +1,1 @@
+"""Hearing reports: the service provider's side, which never sees a true rating."""
