@@ -1,0 +1,97 @@
+"""Accounting: what a person has given away in all, over any mix of policies.
+
+The pure total is the sum of the epsilons and is what a lifetime cap is enforced
+on. The (epsilon, delta) total is smaller and is information only: it holds for a
+sequence of policies fixed beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.errors import InvalidInputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from tacit.privacy.channel import Channel
+    from tacit.privacy.policy import Policy
+
+# Privacy losses are placed on a grid this many times finer than the smallest epsilon.
+_GRID_PER_EPSILON = 200
+
+
+@dataclass(frozen=True)
+class Totals:
+    """A person's privacy loss over all reports, by two notions.
+
+    `approximate` is the epsilon that goes with `delta`.
+    """
+
+    reports: int
+    pure: Decimal
+    approximate: float
+    delta: float
+
+
+def pure_total(spends: Mapping[Policy, int]) -> Decimal:
+    """Add up the epsilons of all reports, exactly."""
+    return sum((policy.epsilon * count for policy, count in spends.items()), Decimal(0))
+
+
+def total_loss(spends: Mapping[Policy, int], *, delta: float = 1e-6) -> Totals:
+    """Compose the reports made under each policy, both ways.
+
+    The (epsilon, delta) total composes privacy-loss distributions. Per channel
+    the distribution is the one that dominates every ordered pair of ratings: the
+    pointwise maximum of their hockey-stick curves.
+    """
+    if not 0 < delta < 1:
+        raise InvalidInputError(f"delta {delta} is not between 0 and 1; 1e-6 is a good choice")
+    if any(count < 0 for count in spends.values()):
+        raise InvalidInputError("a number of reports is negative; count the reports made under each policy")
+    made = {policy: count for policy, count in spends.items() if count}
+    pure = pure_total(made)
+    approximate = min(float(pure), _composed_epsilon(made, delta)) if made else 0.0
+    return Totals(sum(made.values()), pure, approximate, delta)
+
+
+def hockey_stick(channel: Channel, losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the largest delta(loss) = sum of (p - e^loss q) where positive, over ordered pairs of ratings."""
+    likelihood = channel.likelihood
+    factors = np.exp(losses)[:, np.newaxis, np.newaxis]
+    worst = np.zeros(len(losses))
+    for p in likelihood:
+        # One rating's row against all others at once; the array is losses x ratings x symbols.
+        for part in np.array_split(np.arange(len(losses)), 1 + len(losses) * likelihood.size // 2**22):
+            curves = np.maximum(p - factors[part] * likelihood, 0.0).sum(axis=2)
+            worst[part] = np.maximum(worst[part], curves.max(axis=1))
+    return np.where(losses >= channel.exact_loss, 0.0, worst)
+
+
+def _composed_epsilon(made: Mapping[Policy, int], delta: float) -> float:
+    interval = float(min(policy.epsilon for policy in made)) / _GRID_PER_EPSILON
+    composed: Any = None
+    for policy, count in made.items():
+        part = _loss_distribution(policy.channel, interval).self_compose(count)
+        composed = part if composed is None else composed.compose(part)
+    return float(composed.get_epsilon_for_delta(delta))
+
+
+@lru_cache(maxsize=32)
+def _loss_distribution(channel: Channel, interval: float) -> Any:  # noqa: ANN401 - the accounting library is untyped
+    try:
+        from dp_accounting.pld import pld_pmf  # noqa: PLC0415 - an optional library
+    except ImportError as error:
+        msg = "(epsilon, delta) totals need the accounting extra; install tacit[accounting]"
+        raise MissingExtraError(msg) from error
+    reach = int(np.ceil(channel.exact_loss / interval)) + 1
+    steps = np.arange(-reach, reach + 1)
+    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, steps, hockey_stick(channel, steps * interval))
