@@ -94,4 +94,5 @@ def _loss_distribution(channel: Channel, interval: float) -> Any:  # noqa: ANN40
         raise MissingExtraError(msg) from error
     reach = int(np.ceil(channel.exact_loss / interval)) + 1
     steps = np.arange(-reach, reach + 1)
-    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, steps, hockey_stick(channel, steps * interval))
+    deltas = hockey_stick(channel, np.asarray(steps * interval))
+    return pld_pmf.create_pmf_pessimistic_connect_dots(interval, steps, deltas)

@@ -109,7 +109,9 @@ def find_loss(
     if expected is not None:
         choices.append(_most_telling(expected * draws))
     error = (1 - confidence) / (2 * len(choices))
-    return max((_measure(count_events, choice, draws, error) for choice in choices), key=lambda found: found.lower_bound)
+    return max(
+        (_measure(count_events, choice, draws, error) for choice in choices), key=lambda found: found.lower_bound
+    )
 
 
 def _measure(

@@ -70,7 +70,7 @@ def compare_noise(
 def channel_noise_law(channel: Channel, histogram: Prior) -> NDArray[np.float64]:
     """Return the probability of every step-long noise interval, exactly from the channel's table."""
     joint = histogram.probabilities[:, np.newaxis] * channel.likelihood
-    return np.bincount(_intervals(channel).ravel(), weights=joint.ravel())
+    return np.bincount(_intervals(channel).ravel(), weights=joint.ravel()).astype(np.float64)
 
 
 def bounded_laplace_noise_law(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 # Across public rating sets the mean lies at 0.53 to 0.63 of the width and the
 # standard deviation at 0.25 to 0.34 of it: these two stand for all of them.
-_GENERIC_MEAN = 0.6
-_GENERIC_DEVIATION = 0.3
+GENERIC_MEAN = 0.6
+GENERIC_DEVIATION = 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +52,14 @@ class Prior:
     @classmethod
     def generic(cls, scale: RatingScale) -> Prior:
         """Assume the usual shape of ratings: a bell at 0.6 of the width, 0.3 of it wide."""
+        return cls.bell(scale, GENERIC_MEAN, GENERIC_DEVIATION)
+
+    @classmethod
+    def bell(cls, scale: RatingScale, mean: float, deviation: float) -> Prior:
+        """Assume a normal curve cut to the scale; both parameters are shares of its width."""
         position = np.linspace(0.0, 1.0, scale.size)
-        return cls.of(scale, np.exp(-0.5 * ((position - _GENERIC_MEAN) / _GENERIC_DEVIATION) ** 2))
+        exponent = -0.5 * ((position - mean) / deviation) ** 2
+        return cls.of(scale, np.exp(exponent - exponent.max()))
 
     @cached_property
     def mean(self) -> float:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from tacit.privacy.policy import Policy
 
 FORMAT = "tacit-reports/1"
+
+# Where a Parquet file of reports names, and carries, the policy it was made under.
+POLICY_KEY = "tacit.policy"
+POLICY_DOCUMENT_KEY = "tacit.policy.document"
+
 MOST_REPORTS = 1000
 LARGEST_BATCH = 2**19
 LONGEST_ITEM = 200

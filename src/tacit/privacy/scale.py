@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ from tacit.errors import RatingError, ScaleError
 from tacit.privacy.exact import decimal_text, to_decimal
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from numpy.typing import ArrayLike, NDArray
 
 MOST_RANKS = 501

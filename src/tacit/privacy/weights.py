@@ -118,7 +118,7 @@ class WeightTable:
         reached = row <= (words >> np.uint64(LOW_BITS)).astype(np.float64)
         small = self.symbols <= 256  # noqa: PLR2004 - counts up to 255 fit a byte, and bytes add faster
         counts = np.add.reduce(reached.view(np.uint8), axis=0, dtype=np.uint8 if small else np.uint16)
-        return counts.astype(np.uint16)
+        return np.asarray(counts, dtype=np.uint16)
 
 
 def _check_row(rank: int, row: tuple[int, ...], symbols: int) -> None:

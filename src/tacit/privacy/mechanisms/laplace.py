@@ -67,4 +67,4 @@ def _cells(scale: RatingScale) -> tuple[NDArray[np.float64], NDArray[np.float64]
     index = np.arange((scale.size - 1) * per_step)
     first_above = np.arange(scale.size)[:, np.newaxis] * per_step
     cells_between = np.where(index >= first_above, index - first_above, first_above - 1 - index)
-    return float(scale.low) + (index + 0.5) * cell, cells_between * cell
+    return np.asarray(float(scale.low) + (index + 0.5) * cell), np.asarray(cells_between * cell)

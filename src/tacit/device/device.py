@@ -1,0 +1,252 @@
+"""The device: perturbs a rating once, remembers what it said, and never spends past its cap."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
+
+from tacit.device.history import EXACT, History, add_exactly
+from tacit.device.ledger import Ledger, LedgerEntry, entry_record
+from tacit.errors import (
+    BudgetError,
+    ConsentError,
+    DeviceError,
+    EpsilonError,
+    RatingChangedError,
+    RatingError,
+)
+from tacit.privacy.accounting import Totals, total_loss
+from tacit.privacy.exact import decimal_text, to_decimal
+from tacit.privacy.policy import Policy
+from tacit.privacy.report import Report, check_item
+from tacit.privacy.weights import operating_system_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What saying some ratings would cost, before anything is said or spent."""
+
+    ratings: Mapping[str, Decimal]
+    new: tuple[str, ...]
+    charge: Decimal
+    total_after: Decimal
+    lifetime_epsilon: Decimal
+    change: bool
+
+    @property
+    def within_cap(self) -> bool:
+        """Whether the lifetime cap allows it."""
+        return self.total_after <= self.lifetime_epsilon
+
+
+class Device:
+    """One person's device.
+
+    It draws from the operating system's generator and nothing else: no argument
+    lets a seeded one in.
+
+    >>> import tempfile, pathlib
+    >>> from tacit.privacy.scale import RatingScale
+    >>> policy = Policy.make("bounded-laplace", RatingScale.parse("1:5:1"), "1")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Device(pathlib.Path(folder.name) / "ledger", lifetime_epsilon=50) as device:
+    ...     device.consent(policy)
+    ...     first = device.rate("film-1", 4)
+    ...     again = device.rate("film-1", 4)
+    ...     first == again, device.epsilon_spent
+    (True, Decimal('1'))
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, ledger: str | Path, *, lifetime_epsilon: str | float | Decimal | None = None) -> None:
+        """Open the device kept in a ledger file, or make a new one with a lifetime cap."""
+        self._lock = threading.RLock()
+        self._ledger = Ledger(ledger)
+        try:
+            self._history = History()
+            for record in self._ledger.records:
+                self._history.replay(record)
+            self._settle_cap(lifetime_epsilon)
+        except BaseException:
+            self._ledger.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the ledger."""
+        self._ledger.close()
+
+    @property
+    def policy(self) -> Policy | None:
+        """The policy consented to, or None."""
+        return self._history.policy
+
+    @property
+    def lifetime_epsilon(self) -> Decimal:
+        """The most this device will ever spend, as a pure sum."""
+        return self._history.cap
+
+    @property
+    def epsilon_spent(self) -> Decimal:
+        """The pure sum spent so far."""
+        return self._history.spent
+
+    def consent(self, policy: Policy) -> None:
+        """Agree to report under a policy, after verifying it again from its integers."""
+        verified = Policy.from_json(policy.to_json())
+        with self._lock:
+            if self.policy != verified:
+                self._record({"kind": "consent", "policy": verified.to_json().decode()})
+
+    def withdraw(self) -> None:
+        """Take the consent back: nothing more is said."""
+        with self._lock:
+            if self.policy is not None:
+                self._record({"kind": "withdraw"})
+
+    def change_cap(self, lifetime_epsilon: str | float | Decimal) -> None:
+        """Set another lifetime cap; what is spent stays spent."""
+        with self._lock:
+            self._record({"kind": "cap", "epsilon": decimal_text(_cap(lifetime_epsilon))})
+
+    def quote(
+        self, ratings: Mapping[str, float | Decimal] | Mapping[int, float | Decimal], *, change: bool = False
+    ) -> Quote:
+        """Say what these ratings would cost; nothing is said or spent.
+
+        A rating said before costs nothing. One that differs from before is
+        refused, or with `change` charged in full as a new revision.
+        """
+        with self._lock:
+            policy = self._consented()
+            wanted = {_item(item): _on_scale(policy, rating) for item, rating in ratings.items()}
+            new = tuple(item for item, rating in wanted.items() if not self._was_said(item, rating, change=change))
+            charge = EXACT.multiply(policy.epsilon, Decimal(len(new)))
+            after = add_exactly(self.epsilon_spent, charge)
+            return Quote(wanted, new, charge, after, self.lifetime_epsilon, change)
+
+    def spend(self, quote: Quote) -> list[Report]:
+        """Say the quoted ratings: draw and charge the new ones, repeat what was said of the others."""
+        with self._lock:
+            policy = self._consented()
+            if quote != self.quote(quote.ratings, change=quote.change):
+                raise DeviceError("the ledger has changed since this quote; ask for a new one")
+            if not quote.within_cap:
+                raise BudgetError(
+                    f"{len(quote.new)} new ratings would bring the total to {quote.total_after}, over the lifetime "
+                    f"cap of {self.lifetime_epsilon}; rate fewer, or raise the cap knowingly with change_cap"
+                )
+            self._record(*(entry_record(entry) for entry in self._drawn(policy, quote)))
+            return [self._report(item) for item in quote.ratings]
+
+    def rate(self, item: str | int, rating: float | Decimal, *, change: bool = False) -> Report:
+        """Say one rating: perturbed once, remembered, charged."""
+        with self._lock:
+            return self.spend(self.quote({_item(item): rating}, change=change))[0]
+
+    def reports(self) -> list[Report]:
+        """Return the latest report on every item, for sending again."""
+        return [self._report(item) for item in self._history.said]
+
+    def true_ratings(self) -> dict[str, float]:
+        """Return the person's own ratings, for ranking on this device."""
+        return {item: float(entry.rating) for item, entry in self._history.said.items()}
+
+    def totals(self, *, delta: float = 1e-6) -> Totals:
+        """Return what was spent, as a pure sum and as an (epsilon, delta) total."""
+        return total_loss(self._history.reports_per_policy(), delta=delta)
+
+    def export(self) -> dict[str, Any]:
+        """Return the account for the person to keep or show: everything said and spent, no true rating."""
+        return self._history.export()
+
+    def _settle_cap(self, lifetime_epsilon: str | float | Decimal | None) -> None:
+        if lifetime_epsilon is None:
+            if not self._history.has_cap:
+                raise DeviceError("a new device needs a lifetime cap; give lifetime_epsilon, such as 50")
+        elif not self._history.has_cap:
+            self.change_cap(lifetime_epsilon)
+        elif _cap(lifetime_epsilon) != self.lifetime_epsilon:
+            raise DeviceError(
+                f"this device has the lifetime cap {self.lifetime_epsilon}, not {lifetime_epsilon}; "
+                "leave it out, or call change_cap"
+            )
+
+    def _consented(self) -> Policy:
+        if self.policy is None:
+            raise ConsentError("no consent was given; show the person the policy, then call consent(policy)")
+        return self.policy
+
+    def _was_said(self, item: str, rating: Decimal, *, change: bool) -> bool:
+        said = self._history.said.get(item)
+        if said is None:
+            return False
+        if Decimal(said.rating) == rating:
+            return True
+        if not change:
+            raise RatingChangedError(
+                f"item {item} was rated differently before; a change is a new report at full charge and is "
+                "visible as a change: pass change=True if that is meant"
+            )
+        return False
+
+    def _drawn(self, policy: Policy, quote: Quote) -> list[LedgerEntry]:
+        ratings = [quote.ratings[item] for item in quote.new]
+        ranks = policy.scale.ranks_of([float(rating) for rating in ratings])
+        symbols = policy.channel.draw(ranks, operating_system_words(len(ranks)))
+        epsilon = decimal_text(policy.epsilon)
+        return [
+            LedgerEntry(item, decimal_text(rating), policy.id, int(symbol), self._next_revision(item), epsilon)
+            for item, rating, symbol in zip(quote.new, ratings, symbols, strict=True)
+        ]
+
+    def _next_revision(self, item: str) -> int:
+        said = self._history.said.get(item)
+        return 0 if said is None else said.revision + 1
+
+    def _report(self, item: str) -> Report:
+        entry = self._history.said[item]
+        return Report(entry.policy, entry.item, entry.symbol, entry.revision)
+
+    def _record(self, *records: dict[str, Any]) -> None:
+        """Make records durable first, true second."""
+        if records:
+            self._ledger.append(*records)
+        for record in records:
+            self._history.replay(record)
+
+
+def _cap(lifetime_epsilon: str | float | Decimal) -> Decimal:
+    cap = to_decimal(lifetime_epsilon)
+    if cap is None or cap <= 0:
+        raise EpsilonError(f"lifetime epsilon {lifetime_epsilon} is not a positive number; 50 is a usual cap")
+    return cap
+
+
+def _item(item: str | int) -> str:
+    name = str(item)
+    check_item(name)
+    return name
+
+
+def _on_scale(policy: Policy, rating: float | Decimal) -> Decimal:
+    """Return a rating as the exact decimal of its rank."""
+    if isinstance(rating, bool) or not isinstance(rating, Real | Decimal):
+        raise RatingError(f"rating {rating!r} is not a number; give one from {policy.scale.low} to {policy.scale.high}")
+    rank = int(policy.scale.ranks_of([float(rating)])[0])
+    return policy.scale.low + policy.scale.step * rank

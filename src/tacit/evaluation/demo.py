@@ -1,0 +1,140 @@
+"""The demonstration: one synthetic world through every mechanism, and what each gives away."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.device import Device
+from tacit.evaluation.world import World, make_world
+from tacit.learning.prior import fit_prior
+from tacit.privacy.accounting import Totals, total_loss
+from tacit.privacy.audit import audit_policy
+from tacit.privacy.calibration import posterior
+from tacit.privacy.compact import encode_compact
+from tacit.privacy.mechanisms import MECHANISMS
+from tacit.privacy.policy import Policy
+from tacit.privacy.prior import Prior
+from tacit.privacy.report import MOST_REPORTS, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from tacit.privacy.scale import RatingScale
+
+_AUDIT_SAMPLES = 10**6
+
+
+@dataclass(frozen=True, eq=False)
+class DemoRow:
+    """One mechanism's way with the world: what it proves, costs and reveals."""
+
+    mechanism: str
+    exact_loss: float
+    audited: float
+    bits: int
+    bytes_per_person: float
+    guess_right: float
+    noise_deviation: float
+    estimated_mean: float
+    busiest: Totals
+    values: NDArray[np.float64]
+    symbol_counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OneRating:
+    """A single rating followed through a real device.
+
+    `ratio` says how much likelier the report is under the rating that favours it
+    most than under the one that favours it least.
+    """
+
+    title: str
+    rating: float
+    report: Report
+    stands_for: float
+    ratio: float
+
+
+@dataclass(frozen=True, eq=False)
+class Demo:
+    """Everything the demonstration shows."""
+
+    world: World
+    epsilon: str
+    guess_right_without: float
+    rows: tuple[DemoRow, ...]
+    example: OneRating
+
+    @property
+    def true_mean(self) -> float:
+        """The mean of the true ratings, which no provider sees."""
+        return float(self.world.ratings.mean())
+
+
+def run_demo(scale: RatingScale, epsilon: str, *, seed: int, progress: Callable[[str], None]) -> Demo:
+    """Perturb the embedded world with every mechanism and look at it as an honest but curious provider."""
+    progress("inventing a world of people and films")
+    world = make_world(scale, seed=seed)
+    histogram = Prior.of(scale, world.histogram())
+    rows = []
+    for mechanism in MECHANISMS:
+        progress(f"perturbing and auditing: {mechanism}")
+        rows.append(_run_mechanism(mechanism, epsilon, world, histogram))
+    example = _follow_one_rating(world, Policy.make("bounded-laplace", scale, epsilon))
+    return Demo(world, epsilon, float(histogram.probabilities.max()), tuple(rows), example)
+
+
+def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior) -> DemoRow:
+    # The provider builds its policy on the generic prior: it has not seen a rating.
+    policy = Policy.make(mechanism, world.scale, epsilon)
+    channel = policy.channel
+    ranks = world.scale.ranks_of(world.ratings)
+    # One stream per mechanism, so that adding one changes nothing for the others.
+    rng = np.random.default_rng([world.seed, *mechanism.encode()])
+    symbols = channel.draw(ranks, rng.integers(0, 2**64, len(ranks), dtype=np.uint64))
+    symbol_counts = np.bincount(symbols, minlength=channel.weights.symbols)
+    # A curious provider guesses best if it already knows the true histogram; grant it that.
+    best_guess = posterior(channel.likelihood, histogram).argmax(axis=1)
+    busiest = int(np.bincount(world.users).max())
+    return DemoRow(
+        mechanism=mechanism,
+        exact_loss=channel.exact_loss,
+        audited=audit_policy(policy.claim, samples=_AUDIT_SAMPLES).lower_bound,
+        bits=channel.bits,
+        bytes_per_person=_bytes_sent(world, policy, symbols) / world.shape.people,
+        guess_right=float((best_guess[symbols] == ranks).mean()),
+        noise_deviation=channel.calibrate(histogram).noise_deviation,
+        estimated_mean=fit_prior(channel, symbol_counts).mean,
+        busiest=total_loss({policy: busiest}),
+        values=channel.symbol_values,
+        symbol_counts=symbol_counts,
+    )
+
+
+def _bytes_sent(world: World, policy: Policy, symbols: NDArray[np.uint16]) -> int:
+    """Count the bytes of every person's reports in the compact form."""
+    total = 0
+    for rows in np.split(np.arange(len(symbols)), np.flatnonzero(np.diff(world.users)) + 1):
+        reports = [Report(policy.id, str(world.items[row]), int(symbols[row])) for row in rows]
+        batches = (reports[start : start + MOST_REPORTS] for start in range(0, len(reports), MOST_REPORTS))
+        total += sum(len(encode_compact(batch, policy)) for batch in batches)
+    return total
+
+
+def _follow_one_rating(world: World, policy: Policy) -> OneRating:
+    rating = float(world.ratings[0])
+    title = world.titles()[world.items[0]]
+    with tempfile.TemporaryDirectory() as folder, Device(Path(folder) / "ledger", lifetime_epsilon=50) as device:
+        device.consent(policy)
+        report = device.rate(int(world.items[0]), rating)
+    likelihood = policy.channel.likelihood[:, report.symbol]
+    ratio = float(likelihood.max() / likelihood.min())
+    return OneRating(title, rating, report, float(policy.channel.symbol_values[report.symbol]), ratio)
