@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tacit.evaluation.figures import world_figure
 from tacit.files import write_bytes
+from tacit.privacy.exact import decimal_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 .wide { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #ddd }
-th:first-child, td:first-child { text-align: left }
+th:first-child, td:first-child { text-align: left; white-space: nowrap }
 svg { max-width: 100%; height: auto; background: #fff }
 .said { background: #f3f0e8; padding: .8rem 1rem; border-radius: .4rem }
 """.strip()
@@ -49,7 +50,7 @@ def cells(demo: Demo) -> list[list[str]]:
             f"{row.guess_right:.1%}",
             f"{row.noise_deviation:.2f}",
             f"{row.estimated_mean:.2f}",
-            f"{row.busiest.pure}",
+            decimal_text(row.busiest.pure),
             f"{row.busiest.approximate:.0f}",
         ]
         for row in demo.rows

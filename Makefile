@@ -1,0 +1,42 @@
+# The developer's whole interface; `make demo` and `make test` need Python 3.11 or newer and nothing else.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+
+.PHONY: demo test check bench docs clean
+
+demo: .venv/installed-demo
+	$(BIN)/tacit demo
+
+test: check
+	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term
+
+check: .venv/installed-test
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: .venv/installed-bench
+	$(BIN)/python benchmarks/perturb.py
+
+docs: .venv/installed-docs
+	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build
+	@echo "docs/_build/index.html"
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "tacit needs Python 3.11 or newer; try make PYTHON=python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+
+.venv/installed-demo: EXTRAS = demo
+.venv/installed-test: EXTRAS = demo,test
+.venv/installed-bench: EXTRAS = demo,bench
+.venv/installed-docs: EXTRAS = demo,docs
+.venv/installed-%: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) ".[$(EXTRAS)]"
+	@touch $@
+
+clean:
+	rm -rf .venv build dist docs/_build tacit-demo .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+from hypothesis import settings
+
+from tacit.privacy.policy import Policy
+from tacit.privacy.scale import RatingScale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+settings.register_profile("tacit", deadline=None, max_examples=60)
+settings.load_profile("tacit")
+
+DATA = Path(os.environ.get("TACIT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+STARS = RatingScale.parse("1:5:1")
+
+
+def skip_unless_forbidden(reason: str) -> NoReturn:
+    if os.environ.get("TACIT_NO_SKIPS"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def data_file() -> Callable[[str], Path]:
+    """Real data by name; a test that needs what is not there is skipped, or fails where skips are forbidden."""
+
+    def find(name: str) -> Path:
+        path = DATA / name
+        if not path.exists():
+            skip_unless_forbidden(f"{name} is not in {DATA}; set TACIT_DATA to a folder that has it")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def policy() -> Policy:
+    return Policy.make("bounded-laplace", STARS, "1")

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.device import perturb_file, read_true_ratings
+from tacit.errors import FileError, TableError
+from tacit.privacy.policy import Policy
+from tacit.privacy.scale import RatingScale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+STARS = RatingScale.parse("1:5:1")
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_reports_come_out_as_the_contract_says(tmp_path: Path, policy: Policy) -> None:
+    source = write(tmp_path / "ratings.csv", "timestamp,rating,item,user\n1,5,b,20\n2,1,a,3\n3,3,b,3\n")
+    done = perturb_file(source, policy, tmp_path / "reports.parquet")
+    table = pq.read_table(tmp_path / "reports.parquet")
+    assert table.column_names == ["user", "item", "symbol"]
+    assert table.column("user").to_pylist() == [3, 3, 20]
+    assert table.column("item").to_pylist() == ["a", "b", "b"]
+    assert table.schema.metadata[b"tacit.policy"].decode() == policy.id
+    assert Policy.from_json(table.schema.metadata[b"tacit.policy.document"]) == policy
+    assert max(table.column("symbol").to_pylist()) < 64
+    assert (done.reports, done.largest_user_total) == (3, Decimal(2))
+    perturb_file(source, policy, tmp_path / "reports.csv")
+    header, first = (tmp_path / "reports.csv").read_text(encoding="utf-8").splitlines()[:2]
+    assert header.replace('"', "") == "user,item,symbol,policy"
+    assert policy.id in first
+
+
+def test_the_order_of_a_file_sorted_by_rating_does_not_come_out(tmp_path: Path, policy: Policy) -> None:
+    rng = np.random.default_rng(0)
+    users, ratings = rng.permutation(1000), np.sort(rng.integers(1, 6, 1000))
+    pq.write_table(pa.table({"user": users, "item": users, "rating": ratings}), tmp_path / "ratings.parquet")
+    perturb_file(tmp_path / "ratings.parquet", policy, tmp_path / "reports.parquet")
+    assert pq.read_table(tmp_path / "reports.parquet").column("user").to_pylist() == list(range(1000))
+
+
+def test_every_run_draws_afresh(tmp_path: Path, policy: Policy) -> None:
+    rows = "\n".join(f"{user},1,3" for user in range(200))
+    source = write(tmp_path / "ratings.csv", f"user,item,rating\n{rows}\n")
+    runs = []
+    for run in range(2):
+        perturb_file(source, policy, tmp_path / f"{run}.parquet")
+        runs.append(pq.read_table(tmp_path / f"{run}.parquet").column("symbol").to_pylist())
+    assert runs[0] != runs[1]
+
+
+def test_rounding_is_asked_for(tmp_path: Path) -> None:
+    policy = Policy.make("duchi", RatingScale.parse("-10:10:0.25"), "1")
+    source = write(tmp_path / "jester.csv", "user,item,rating\n1,1,-9.83\n1,2,3.3\n")
+    with pytest.raises(TableError, match="between two steps"):
+        perturb_file(source, policy, tmp_path / "reports.parquet")
+    perturb_file(source, policy, tmp_path / "reports.parquet", rounding=True)
+    assert read_true_ratings(source, policy.scale, rounding=True).ranks.tolist() == [1, 53]
+
+
+BAD_FILES = {
+    "nan": ("user,item,rating\n1,1,NaN\n", "rating nan"),
+    "infinity": ("user,item,rating\n1,1,inf\n", "rating inf"),
+    "off the scale": ("user,item,rating\n1,1,3\n1,2,5.5\n", r"5\.5 \(number 2\) is outside"),
+    "between steps": ("user,item,rating\n1,1,3.3\n", "between two steps"),
+    "text": ("user,item,rating\n1,1,3\n1,2,good\n", "row 2: rating 'good' is not a number"),
+    "missing rating": ("user,item,rating\n1,1,\n1,2,3\n", "row 1: rating is missing"),
+    "missing user": ("user,item,rating\n,1,3\n7,2,3\n", "row 1: user is missing"),
+    "empty": ("", "not a readable table"),
+    "header only": ("user,item,rating\n", "no rows"),
+    "missing column": ("user,item,stars\n1,1,3\n", "no column 'rating'"),
+    "duplicate": ("user,item,rating\n1,7,3\n2,7,3\n1,7,4\n", "rows 1 and 3 both rate item 7 for user 1"),
+    "fractional ids": ("user,item,rating\n1.5,1,3\n", "ids must be whole numbers or text"),
+    "ragged": ("user,item,rating\n1,1,3,4\n1\n", "not a readable table"),
+    "binary": ("\x00\x01\x02", "no column|not a readable table"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_files_are_refused_and_nothing_is_written(tmp_path: Path, policy: Policy, case: str) -> None:
+    text, complaint = BAD_FILES[case]
+    source = write(tmp_path / "ratings.csv", text)
+    with pytest.raises(TableError, match=complaint):
+        perturb_file(source, policy, tmp_path / "reports.parquet")
+    assert [path.name for path in tmp_path.iterdir()] == ["ratings.csv"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "error"), [("absent.csv", "r.parquet", FileError), ("r.txt", "r.parquet", TableError)]
+)
+def test_unusable_names_are_refused(
+    tmp_path: Path, policy: Policy, source: str, target: str, error: type[Exception]
+) -> None:
+    write(tmp_path / "r.txt", "user,item,rating\n1,1,3\n")
+    with pytest.raises(error):
+        perturb_file(tmp_path / source, policy, tmp_path / target)
+
+
+def test_a_broken_parquet_file_is_refused(tmp_path: Path, policy: Policy) -> None:
+    (tmp_path / "ratings.parquet").write_bytes(b"PAR1 is how it begins")
+    with pytest.raises(TableError, match="not a readable table"):
+        perturb_file(tmp_path / "ratings.parquet", policy, tmp_path / "reports.parquet")
+
+
+def test_dictionary_columns_and_many_chunks_are_read(tmp_path: Path) -> None:
+    users = pa.chunked_array([pa.array(["b", "a"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()])
+    table = pa.table({"user": users, "item": [1, 2, 3, 4], "rating": pa.array([1, 2, 3, 4], pa.int8())})
+    pq.write_table(table, tmp_path / "ratings.parquet", row_group_size=2)
+    ratings = read_true_ratings(tmp_path / "ratings.parquet", STARS)
+    assert ratings.users.decoded().tolist() == ["a", "a", "b", "c"]
+    assert ratings.items.decoded().tolist() == [2, 4, 1, 3]
+    assert ratings.ranks.tolist() == [1, 3, 0, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "rounding"),
+    [
+        ("ml-100k", "1:5:1", False),
+        ("ml-latest-small", "0.5:5:0.5", False),
+        ("libimseti-top2000", "1:10:1", False),
+        ("jester-1", "-10:10:0.25", True),
+    ],
+)
+def test_real_data_sets_are_read(data_file: Callable[[str], Path], name: str, scale: str, rounding: bool) -> None:
+    ratings = read_true_ratings(data_file(f"{name}.parquet"), RatingScale.parse(scale), rounding=rounding)
+    assert len(ratings.ranks) >= 10**5
+    assert ratings.ratings_of_busiest_user >= 100
