@@ -20,6 +20,7 @@ check: .venv/installed-test
 
 bench: .venv/installed-bench
 	$(BIN)/python benchmarks/perturb.py
+	$(BIN)/python benchmarks/world.py
 
 docs: .venv/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build

@@ -1,0 +1,13 @@
+"""Builds the documentation with Sphinx; `make docs` runs it."""
+
+from tacit import __version__
+
+project = "tacit"
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"tacit {release}"
+autodoc_typehints = "description"
+# Links that lead out of the documentation, to files of the repository.
+suppress_warnings = ["myst.xref_missing"]
