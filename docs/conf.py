@@ -4,9 +4,10 @@ from tacit import __version__
 
 project = "tacit"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
+html_show_copyright = False
 html_title = f"tacit {release}"
 autodoc_typehints = "description"
 # Links that lead out of the documentation, to files of the repository.

@@ -90,7 +90,7 @@ def test_a_rating_costs_two_or_three_bytes() -> None:
         (POLICIES[0].id, "1", -1, 0),
         (POLICIES[0].id, "1", 2**16, 0),
         (POLICIES[0].id, "1", 0, -1),
-        (POLICIES[0].id, "�", 0, 0),
+        (POLICIES[0].id, "\ud800", 0, 0),
     ],
 )
 def test_impossible_reports_are_refused(report: tuple[str, str, int, int]) -> None:
