@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ def read_bytes(path: str | Path, *, limit: int) -> bytes:
             content = file.read(limit + 1)
     except OSError as error:
         raise FileError(f"cannot read {path}: {reason_of(error)}; check the path") from error
+    except ValueError as error:
+        raise FileError(f"{str(path)!r} is not the name of a file; check the path") from error
     if len(content) > limit:
         raise FileError(f"{path} is larger than the limit of {limit} bytes; is it the right file?")
     return content
@@ -33,6 +35,7 @@ def written_atomically(path: str | Path) -> Iterator[Path]:
     When writing fails, the temporary file is removed and what was there before stays.
     """
     target = Path(path)
+    _check_target(target)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
     try:
         yield temporary
@@ -42,7 +45,14 @@ def written_atomically(path: str | Path) -> Iterator[Path]:
     except OSError as error:
         raise FileError(f"cannot write {path}: {reason_of(error)}; free space or choose another place") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _check_target(target: Path) -> None:
+    """Refuse a name that is none, a folder, or a device that must not be replaced."""
+    if not target.name or "\0" in str(target) or (os.path.exists(target) and not os.path.isfile(target)):  # noqa: PTH110, PTH113 - these answer False where Path's raise
+        raise FileError(f"{str(target)!r} is not the name of a plain file; choose another")
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:

@@ -150,6 +150,20 @@ def test_noise_is_reported_in_intervals(run: Callable[..., Done], tmp_path: Path
     assert "derived" in run("noise", "--scale", "1:5:1", "--epsilon", "1").out
 
 
+def test_no_mechanism_has_no_noise(run: Callable[..., Done]) -> None:
+    done = run("noise", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "none", "--json")
+    assert done.json["mechanisms"] == [
+        {"name": "none", "intervals": [{"from": 0.0, "to": 1.0, "derived": 1.0, "drawn": 1.0}], "p_value": 1.0}
+    ]
+
+
+@pytest.mark.parametrize("line", [[], ["policy"]])
+def test_a_command_alone_shows_its_help(run: Callable[..., Done], line: list[str]) -> None:
+    done = run(*line)
+    assert (done.status, done.out) == (2, "")
+    assert "Example:\n" in done.err
+
+
 def test_the_demonstration_shows_every_mechanism_and_fetches_nothing(run: Callable[..., Done]) -> None:
     done = run("demo", "--json")
     assert done.status == 0
@@ -215,7 +229,16 @@ BAD_LINES = {
     "too few samples": ["audit", "--policy", "policy.json", "--samples", "3"],
     "samples in words": ["audit", "--policy", "policy.json", "--samples", "many"],
     "odd confidence": ["audit", "--policy", "policy.json", "--confidence", "2"],
-    "noise of nothing": ["noise", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "none"],
+    "noise of the unknown": ["noise", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "gauss"],
+    "epsilon beyond all exponents": ["policy", "new", "--scale", "1:5:1", "--epsilon", "1e999999999"],
+    "epsilon with an underscore": ["policy", "new", "--scale", "1:5:1", "--epsilon", "1_0"],
+    "scale beyond all exponents": ["policy", "new", "--scale", "1:1e999999999:1", "--epsilon", "1"],
+    "scale finer than decimals": ["policy", "new", "--scale", "0:1:0.0000000001", "--epsilon", "1"],
+    "output without a name": ["policy", "new", "--scale", "1:5:1", "--epsilon", "1", "-o", ""],
+    "output onto a folder": ["policy", "new", "--scale", "1:5:1", "--epsilon", "1", "-o", "folder.csv"],
+    "output onto this folder": ["policy", "new", "--scale", "1:5:1", "--epsilon", "1", "-o", "."],
+    "output onto a device": ["policy", "new", "--scale", "1:5:1", "--epsilon", "1", "-o", "/dev/zero"],
+    "reports over ratings": ["perturb", "ratings.csv", "--policy", "policy.json", "-o", "ratings.csv"],
     "noise with a comma too many": ["noise", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "duchi,"],
     "odd picture": ["noise", "--scale", "1:5:1", "--epsilon", "1", "--plot", "noise.doc"],
     "histogram off the scale": ["noise", "--scale", "1:5:1", "--epsilon", "1", "--histogram", "histogram.csv"],

@@ -81,7 +81,14 @@ BAD_FILES = {
     "header only": ("user,item,rating\n", "no rows"),
     "missing column": ("user,item,stars\n1,1,3\n", "no column 'rating'"),
     "duplicate": ("user,item,rating\n1,7,3\n2,7,3\n1,7,4\n", "rows 1 and 3 both rate item 7 for user 1"),
-    "fractional ids": ("user,item,rating\n1.5,1,3\n", "ids must be whole numbers or text"),
+    "missing item among text": ("user,item,rating\na,,3\nb,x,3\n", "row 1: item is missing"),
+    "true is no rating": ("user,item,rating\n1,1,true\n", "'true' is not a number"),
+    "hexadecimal": ("user,item,rating\n1,1,0x3\n", "'0x3' is not a number"),
+    "underscore": ("user,item,rating\n1,1,1_0\n", "'1_0' is not a number"),
+    "another script": ("user,item,rating\n1,1,\uff14\n", "is not a number"),
+    "huge": ("user,item,rating\n1,1,1.7e308\n", "outside the scale"),
+    "column twice": ("user,item,rating,rating\n1,1,3,4\n", "more than one column 'rating'"),
+    "long item": (f"user,item,rating\n1,{'x' * 300},3\n", "1 to 200 bytes"),
     "ragged": ("user,item,rating\n1,1,3,4\n1\n", "not a readable table"),
     "binary": ("\x00\x01\x02", "no column|not a readable table"),
 }
@@ -110,6 +117,40 @@ def test_unusable_names_are_refused(
 def test_a_broken_parquet_file_is_refused(tmp_path: Path, policy: Policy) -> None:
     (tmp_path / "ratings.parquet").write_bytes(b"PAR1 is how it begins")
     with pytest.raises(TableError, match="not a readable table"):
+        perturb_file(tmp_path / "ratings.parquet", policy, tmp_path / "reports.parquet")
+
+
+def test_ids_are_kept_as_written(tmp_path: Path) -> None:
+    odd = ["01", "1", "1e5", "2020-01-01", "true", "12:30", "nan", "123456789012345678901234567890"]
+    rows = "".join(f"{user},7,3\n" for user in odd)
+    ratings = read_true_ratings(write(tmp_path / "odd.csv", f"\ufeffuser,item,rating\r\n{rows}"), STARS)
+    assert ratings.users.decoded().tolist() == sorted(odd)
+    assert ratings.items.decoded().tolist() == [7] * len(odd)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "complaint"),
+    [
+        ("user", pa.array([1.5, 2.0]), "ids must be whole numbers or text"),
+        ("user", pa.array([[1], [2]]), "ids must be whole numbers or text"),
+        ("user", pa.array(["", "a"]), "empty id"),
+        ("user", pa.array([None, "a"]), "row 1: user is missing"),
+        ("rating", pa.array([True, False]), "holds bool"),
+        ("rating", pa.array([b"3", b"4"]), "holds binary"),
+        ("rating", pa.array([[3], [4]]), "holds list"),
+        (
+            "user",
+            pa.Array.from_buffers(pa.string(), 2, [*pa.array(["a", "b"]).buffers()[:2], pa.py_buffer(b"\xff\xfe")]),
+            "not a readable",
+        ),
+    ],
+)
+def test_odd_parquet_columns_are_refused(
+    tmp_path: Path, policy: Policy, column: str, values: pa.Array, complaint: str
+) -> None:
+    columns = {"user": pa.array([1, 2]), "item": pa.array([1, 2]), "rating": pa.array([3, 4])} | {column: values}
+    pq.write_table(pa.table(columns), tmp_path / "ratings.parquet")
+    with pytest.raises(TableError, match=complaint):
         perturb_file(tmp_path / "ratings.parquet", policy, tmp_path / "reports.parquet")
 
 

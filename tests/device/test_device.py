@@ -101,11 +101,44 @@ def test_an_outdated_or_forged_quote_is_refused(device: Device, policy: Policy) 
     device.rate("b", 1)
     with pytest.raises(DeviceError, match="changed since"):
         device.spend(quote)
-    forged = Quote({"z": Decimal(1)}, (), Decimal(0), Decimal(0), Decimal(10**6), change=False)
+    forged = Quote(policy.id, {"z": Decimal(1)}, (), Decimal(0), Decimal(0), Decimal(10**6), change=False)
     with pytest.raises(DeviceError, match="changed since"):
         device.spend(forged)
+    quote = device.quote({"a": 4})
+    device.consent(Policy.make("duchi", STARS, "1"))
+    with pytest.raises(DeviceError, match="changed since"):
+        device.spend(quote)
     assert device.epsilon_spent == 1
-    assert policy.epsilon == 1
+
+
+def test_a_quote_that_lies_about_itself_gets_nothing_past_the_cap(device: Device) -> None:
+    class Liar(Quote):
+        within_cap = True  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]
+
+    lie = Liar("", {str(item): Decimal(3) for item in range(11)}, (), Decimal(0), Decimal(0), Decimal(0), change=False)
+    with pytest.raises(DeviceError):
+        device.spend(lie)
+    assert device.epsilon_spent == 0
+
+
+def test_the_order_in_which_ratings_were_given_does_not_come_out(device: Device) -> None:
+    reports = device.spend(device.quote({"m9": 5, "m2": 4, "m5": 3, "m1": 1}))
+    assert [report.item for report in reports] == ["m1", "m2", "m5", "m9"]
+    device.rate("m3", 2)
+    assert [report.item for report in device.reports()] == ["m1", "m2", "m3", "m5", "m9"]
+
+
+def test_after_withdrawal_nothing_is_sent_again(device: Device) -> None:
+    device.rate("a", 4)
+    device.withdraw()
+    with pytest.raises(ConsentError):
+        device.reports()
+    assert len(device.export()["entries"]) == 1
 
 
 def test_the_lifetime_cap_is_never_crossed_and_a_batch_is_all_or_nothing(device: Device) -> None:
@@ -154,7 +187,10 @@ def test_any_sequence_of_ratings_keeps_sum_and_cap(
         assert (device.epsilon_spent, device.reports()) == (spent, reports)
 
 
-@pytest.mark.parametrize("rating", [5.5, 0, 3.3, float("nan"), float("inf"), "4", None, True, [4], 4j])
+@pytest.mark.parametrize(
+    "rating",
+    [5.5, 0, 3.3, float("nan"), float("inf"), "4", None, True, [4], 4j, Decimal("sNaN"), 10**400, Decimal("1e999")],
+)
 def test_what_is_no_rating_is_refused_and_costs_nothing(device: Device, rating: Any) -> None:
     with pytest.raises(RatingError):
         device.rate("a", rating)
@@ -162,8 +198,8 @@ def test_what_is_no_rating_is_refused_and_costs_nothing(device: Device, rating: 
     assert device.reports() == []
 
 
-@pytest.mark.parametrize("item", ["", "x" * 300, "a\nb", "\ud800"])
-def test_what_is_no_item_is_refused_and_costs_nothing(device: Device, item: str) -> None:
+@pytest.mark.parametrize("item", ["", "x" * 300, "a\nb", "\ud800", 2**63, 1.5, None, True])
+def test_what_is_no_item_is_refused_and_costs_nothing(device: Device, item: Any) -> None:
     with pytest.raises(ReportError):
         device.rate(item, 3)
     assert device.epsilon_spent == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -105,6 +106,99 @@ def test_a_ledger_from_the_future_or_from_elsewhere_is_refused_and_left_alone(
     assert path.read_bytes() == content
 
 
+CAP = line({"kind": "cap", "epsilon": "50"})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": "-5"},
+        {"epsilon": "0.5"},
+        {"symbol": 64},
+        {"symbol": "3"},
+        {"symbol": True},
+        {"revision": "0"},
+        {"item": 7},
+        {"rating": "good"},
+        {"policy": "0" * 64},
+        {"policy": 5},
+    ],
+)
+def test_a_record_that_is_whole_but_senseless_is_refused(
+    tmp_path: Path, policy: Policy, change: dict[str, object]
+) -> None:
+    entry = {
+        "kind": "report",
+        "item": "a",
+        "rating": "4",
+        "policy": policy.id,
+        "symbol": 3,
+        "revision": 0,
+        "epsilon": "1",
+    }
+    consent = line({"kind": "consent", "policy": policy.to_json().decode()})
+    path = tmp_path / "ledger"
+    path.write_bytes(HEADER + CAP + consent + line(entry))
+    with Device(path) as device:
+        assert device.epsilon_spent == 1
+    path.write_bytes(HEADER + CAP + consent + line(entry | change))
+    with pytest.raises(LedgerError):
+        Device(path)
+
+
+@pytest.mark.parametrize(
+    "text", [b"{", b"\xff", b"[" * 10**5, b'{"kind":"cap","kind":"cap","epsilon":"1"}', b"9" * 5000]
+)
+def test_a_line_that_is_no_json_is_refused(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "ledger").write_bytes(HEADER + b"%08x %s\n" % (zlib.crc32(text), text))
+    with pytest.raises(LedgerError):
+        Device(tmp_path / "ledger", lifetime_epsilon=5)
+
+
+@pytest.mark.parametrize("partial", [True, False])
+def test_an_interrupt_in_the_middle_of_writing_leaves_no_trace(
+    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch, partial: bool
+) -> None:
+    """Ctrl-C while a record is being written or confirmed: it was not said, and what follows is not harmed."""
+    path = tmp_path / "ledger"
+    with Device(path, lifetime_epsilon=50) as device:
+        device.consent(policy)
+        device.rate("a", 1)
+        real_write, real_fsync = os.write, os.fsync
+        with monkeypatch.context() as interrupted:
+
+            def stop(*_arguments: object) -> int:
+                interrupted.setattr(os, "fsync", real_fsync)
+                raise KeyboardInterrupt
+
+            if partial:
+                interrupted.setattr(os, "write", lambda file, content: real_write(file, content[:9]) and stop())
+            else:
+                interrupted.setattr(os, "fsync", stop)
+            with pytest.raises(KeyboardInterrupt):
+                device.rate("b", 2)
+        assert device.epsilon_spent == 1
+        said = [device.rate("c", 3), device.rate("d", 4)]
+    with Device(path) as device:
+        assert [report.item for report in device.reports()] == ["a", "c", "d"]
+        assert device.reports()[1:] == said
+
+
+def test_a_forked_child_cannot_spend_from_its_parents_ledger(tmp_path: Path, policy: Policy) -> None:
+    with Device(tmp_path / "ledger", lifetime_epsilon=2) as device:
+        device.consent(policy)
+        child = os.fork()
+        if child == 0:
+            try:
+                device.rate("child", 3)
+            except LedgerError:
+                os._exit(7)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        device.rate("parent", 3)
+        assert device.epsilon_spent == 1
+
+
 def test_a_second_process_or_device_is_kept_out(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     with Device(path, lifetime_epsilon=5), pytest.raises(LedgerError, match="in use"):
@@ -195,7 +289,6 @@ print("ok")
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="limits of file size are a POSIX matter")
 @pytest.mark.parametrize("room", [0, 1, 100, 700, 1234])
 def test_a_full_disk_refuses_the_rating_and_spends_nothing(tmp_path: Path, policy: Policy, room: int) -> None:
     """A limit on file size makes the operating system refuse a write in the middle, as a full disk does."""

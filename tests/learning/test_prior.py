@@ -64,5 +64,9 @@ def test_reports_must_carry_their_policy_and_fit_it(tmp_path: Path, policy: Poli
     pq.write_table(table.replace_schema_metadata({"tacit.policy.document": policy.to_json()}), path)
     with pytest.raises(PriorError, match="outside the policy's 0 to 63"):
         load_prior(str(path), STARS)
+    fractional = pa.table({"symbol": [0.7]}).replace_schema_metadata({"tacit.policy.document": policy.to_json()})
+    pq.write_table(fractional, path)
+    with pytest.raises(TableError, match="not whole numbers"):
+        load_prior(str(path), STARS)
     with pytest.raises(PriorError, match="on scale 1:5:1, not 1:10:1"):
         load_prior(str(path), RatingScale.parse("1:10:1"))

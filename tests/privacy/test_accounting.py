@@ -92,6 +92,13 @@ def test_policies_mix_and_the_total_never_exceeds_the_pure_sum() -> None:
     assert total_loss({policy_of("duchi"): 2}, delta=1e-12).approximate <= 2
 
 
+def test_long_scales_and_distant_epsilons_are_affordable() -> None:
+    long_scale = policy_of("bounded-laplace", "1", RatingScale.parse("0:100:1"))
+    assert 0.9 < total_loss({long_scale: 1}).approximate <= 1
+    distant = total_loss({policy_of("duchi", "0.001"): 10, policy_of("duchi", "20"): 1})
+    assert 19.9 < distant.approximate <= 20.01
+
+
 def test_pure_sums_are_exact_where_floats_would_not_be() -> None:
     assert pure_total({policy_of("duchi", "0.1"): 3}) == Decimal("0.3")
     assert 0.1 * 3 != 0.3

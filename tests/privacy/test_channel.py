@@ -45,8 +45,9 @@ def test_each_rank_needs_a_word_of_its_own_and_a_place_on_the_scale() -> None:
     channel = coin(2**63, "1")
     with pytest.raises(ChannelError, match="one of its own"):
         channel.draw(np.zeros(2, dtype=np.uint16), np.zeros(1, dtype=np.uint64))
-    with pytest.raises(ChannelError, match="beyond the scale"):
-        channel.draw(np.array([2], dtype=np.uint16), np.zeros(1, dtype=np.uint64))
+    for rank in (2, -1):
+        with pytest.raises(ChannelError, match="beyond the scale"):
+            channel.draw(np.array([rank]).astype(np.int64), np.zeros(1, dtype=np.uint64))
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -83,6 +84,10 @@ def test_calibration_has_slope_one_no_offset_and_the_stated_noise(mechanism: str
 def test_senseless_priors_are_refused(weights: list[float]) -> None:
     with pytest.raises(PriorError, match="prior"):
         Prior.of(STARS, weights)
+
+
+def test_a_prior_of_huge_weights_is_still_a_prior() -> None:
+    assert Prior.of(STARS, [1e308, 1e308, 1e308, 1e308, 0]).probabilities[4] < 0.01
 
 
 def test_a_prior_leaves_no_rating_impossible() -> None:

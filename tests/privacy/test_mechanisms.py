@@ -13,7 +13,7 @@ import opendp.prelude as dp
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.errors import MechanismError
+from tacit.errors import MechanismError, PriorError
 from tacit.privacy.calibration import calibrate
 from tacit.privacy.continuous import bounded_laplace_cdf
 from tacit.privacy.exact import exp_lower_bound
@@ -130,6 +130,28 @@ def test_tailored_beats_every_rival_for_its_prior(epsilon: float) -> None:
                 name: build_channel(name, scale, epsilon, prior).calibrate(prior).noise_deviation for name in MECHANISMS
             }
             assert noise["tailored"] <= min(noise.values()) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("step", ["0.0001", "1", "1000000"])
+@pytest.mark.parametrize("epsilon", ["0.001", "0.05", "1"])
+def test_tailored_is_as_good_on_any_unit_and_at_any_epsilon(step: str, epsilon: str) -> None:
+    """For small epsilon the best one-bit question explains tanh(epsilon / 2)^2 of what it asks about."""
+    scale = RatingScale.of(0, Decimal(step) * 4, step)
+    prior = Prior.generic(scale)
+    best = 0.0
+    for cut in range(1, 5):
+        upper = prior.probabilities[cut:].sum()
+        split = prior.probabilities[cut:] @ scale.ratings[cut:] / upper - prior.mean
+        best = max(best, split**2 * upper / (1 - upper))
+    noise = build_channel("tailored", scale, epsilon, prior).calibrate(prior).noise_variance
+    explained = prior.variance / (1 + noise / prior.variance)
+    # Var of the answer to a question asked of share u is between u (1 - u) and 1/4 of one bit.
+    assert explained >= 0.9 * best * math.tanh(float(epsilon) / 2) ** 2
+
+
+def test_a_prior_of_another_scale_is_refused() -> None:
+    with pytest.raises(PriorError, match="use a prior on that scale"):
+        build_channel("tailored", STARS, 1, Prior.uniform(RatingScale.parse("0:4:1")))
 
 
 def test_tailored_is_optimal_among_random_channels_of_three_ranks() -> None:

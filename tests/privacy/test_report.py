@@ -90,6 +90,8 @@ def test_a_rating_costs_two_or_three_bytes() -> None:
         (POLICIES[0].id, "1", -1, 0),
         (POLICIES[0].id, "1", 2**16, 0),
         (POLICIES[0].id, "1", 0, -1),
+        (POLICIES[0].id, "1", 1.5, 0),
+        (POLICIES[0].id, "1", True, 0),
         (POLICIES[0].id, "\ud800", 0, 0),
     ],
 )
@@ -137,7 +139,18 @@ def test_json_batches_are_read_strictly(changed: dict[str, Any]) -> None:
         decode_json(json.dumps(GOOD | changed).encode(), KNOWN)
 
 
-@pytest.mark.parametrize("batch", [b"[" * 100_000, b" " * (2**19 + 1), b"", b"7", b'{"symbol":' + b"9" * 5000 + b"}"])
+@pytest.mark.parametrize(
+    "batch",
+    [
+        b"[" * 100_000,
+        b" " * (2**19 + 1),
+        b"",
+        b"7",
+        json.dumps(GOOD).encode("utf-16"),
+        json.dumps(GOOD).replace("{", '{"policy":"", ', 1).encode(),
+        b'{"symbol":' + b"9" * 5000 + b"}",
+    ],
+)
 def test_hostile_json_is_refused(batch: bytes) -> None:
     with pytest.raises(ReportError):
         decode_json(batch, KNOWN)

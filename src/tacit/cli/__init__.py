@@ -56,6 +56,9 @@ def main() -> NoReturn:
         status = tacit.main(standalone_mode=False)
     except click.Abort:
         _leave("interrupted", _INTERRUPTED)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(_BAD_INPUT)
     except click.ClickException as error:
         _leave(error.format_message(), _BAD_INPUT)
     except TacitError as error:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.device.ratings import TrueRatings, read_true_ratings
+from tacit.errors import FileError
 from tacit.privacy.report import POLICY_DOCUMENT_KEY, POLICY_KEY
 from tacit.privacy.weights import operating_system_words
-from tacit.tables import check_ending, is_parquet, write_columns
+from tacit.tables import is_parquet, write_columns
 
 if TYPE_CHECKING:
     from decimal import Decimal
-    from pathlib import Path
 
     import numpy as np
     from numpy.typing import NDArray
@@ -40,10 +41,12 @@ def perturb_file(source: str | Path, policy: Policy, target: str | Path, *, roun
     Every call draws afresh and therefore spends again: two outputs for the same
     ratings together cost twice the epsilon.
     """
-    check_ending(target)
+    as_parquet = is_parquet(target)
+    if Path(target).exists() and Path(target).samefile(source):
+        raise FileError(f"{target} is the file of true ratings itself; write the reports to another")
     ratings = read_true_ratings(source, policy.scale, rounding=rounding)
     columns = {"user": ratings.users.decoded(), "item": ratings.items.decoded(), "symbol": perturb(ratings, policy)}
-    if is_parquet(target):
+    if as_parquet:
         metadata = {POLICY_KEY: policy.id, POLICY_DOCUMENT_KEY: policy.to_json().decode()}
         write_columns(target, columns, metadata)
     else:

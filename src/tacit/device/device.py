@@ -5,23 +5,21 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from decimal import Decimal
-from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
-from tacit.device.history import EXACT, History, add_exactly
+from tacit.device.history import EXACT, History, add_exactly, parse_cap
 from tacit.device.ledger import Ledger, LedgerEntry, entry_record
+from tacit.device.ratings import by_item, item_name, on_scale
 from tacit.errors import (
     BudgetError,
     ConsentError,
     DeviceError,
-    EpsilonError,
     RatingChangedError,
-    RatingError,
 )
 from tacit.privacy.accounting import Totals, total_loss
-from tacit.privacy.exact import decimal_text, to_decimal
+from tacit.privacy.exact import decimal_text
 from tacit.privacy.policy import Policy
-from tacit.privacy.report import Report, check_item
+from tacit.privacy.report import Report
 from tacit.privacy.weights import operating_system_words
 
 if TYPE_CHECKING:
@@ -29,11 +27,14 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from tacit.device.ratings import RatingsByItem
+
 
 @dataclass(frozen=True)
 class Quote:
     """What saying some ratings would cost, before anything is said or spent."""
 
+    policy: str
     ratings: Mapping[str, Decimal]
     new: tuple[str, ...]
     charge: Decimal
@@ -114,7 +115,7 @@ class Device:
                 self._record({"kind": "consent", "policy": verified.to_json().decode()})
 
     def withdraw(self) -> None:
-        """Take the consent back: nothing more is said."""
+        """Take the consent back: nothing more is said, not even again."""
         with self._lock:
             if self.policy is not None:
                 self._record({"kind": "withdraw"})
@@ -122,11 +123,9 @@ class Device:
     def change_cap(self, lifetime_epsilon: str | float | Decimal) -> None:
         """Set another lifetime cap; what is spent stays spent."""
         with self._lock:
-            self._record({"kind": "cap", "epsilon": decimal_text(_cap(lifetime_epsilon))})
+            self._record({"kind": "cap", "epsilon": decimal_text(parse_cap(lifetime_epsilon))})
 
-    def quote(
-        self, ratings: Mapping[str, float | Decimal] | Mapping[int, float | Decimal], *, change: bool = False
-    ) -> Quote:
+    def quote(self, ratings: RatingsByItem, *, change: bool = False) -> Quote:
         """Say what these ratings would cost; nothing is said or spent.
 
         A rating said before costs nothing. One that differs from before is
@@ -134,34 +133,36 @@ class Device:
         """
         with self._lock:
             policy = self._consented()
-            wanted = {_item(item): _on_scale(policy, rating) for item, rating in ratings.items()}
+            # In order of item: the order a person gave their ratings in may tell them.
+            wanted = {name: on_scale(policy.scale, rating) for name, rating in sorted(by_item(ratings).items())}
             new = tuple(item for item, rating in wanted.items() if not self._was_said(item, rating, change=change))
             charge = EXACT.multiply(policy.epsilon, Decimal(len(new)))
             after = add_exactly(self.epsilon_spent, charge)
-            return Quote(wanted, new, charge, after, self.lifetime_epsilon, change)
+            return Quote(policy.id, wanted, new, charge, after, self.lifetime_epsilon, change)
 
     def spend(self, quote: Quote) -> list[Report]:
         """Say the quoted ratings: draw and charge the new ones, repeat what was said of the others."""
         with self._lock:
-            policy = self._consented()
-            if quote != self.quote(quote.ratings, change=quote.change):
-                raise DeviceError("the ledger has changed since this quote; ask for a new one")
-            if not quote.within_cap:
+            fresh = self.quote(quote.ratings, change=quote.change)
+            if fresh != quote:
+                raise DeviceError("the ledger or the policy has changed since this quote; ask for a new one")
+            if not fresh.within_cap:
                 raise BudgetError(
-                    f"{len(quote.new)} new ratings would bring the total to {quote.total_after}, over the lifetime "
+                    f"{len(fresh.new)} new ratings would bring the total to {fresh.total_after}, over the lifetime "
                     f"cap of {self.lifetime_epsilon}; rate fewer, or raise the cap knowingly with change_cap"
                 )
-            self._record(*(entry_record(entry) for entry in self._drawn(policy, quote)))
-            return [self._report(item) for item in quote.ratings]
+            self._record(*(entry_record(entry) for entry in self._drawn(self._consented(), fresh)))
+            return [self._report(item) for item in fresh.ratings]
 
     def rate(self, item: str | int, rating: float | Decimal, *, change: bool = False) -> Report:
         """Say one rating: perturbed once, remembered, charged."""
         with self._lock:
-            return self.spend(self.quote({_item(item): rating}, change=change))[0]
+            return self.spend(self.quote({item_name(item): rating}, change=change))[0]
 
     def reports(self) -> list[Report]:
-        """Return the latest report on every item, for sending again."""
-        return [self._report(item) for item in self._history.said]
+        """Return the latest report on every item, in order of item, for sending again."""
+        self._consented()
+        return [self._report(item) for item in sorted(self._history.said)]
 
     def true_ratings(self) -> dict[str, float]:
         """Return the person's own ratings, for ranking on this device."""
@@ -181,7 +182,7 @@ class Device:
                 raise DeviceError("a new device needs a lifetime cap; give lifetime_epsilon, such as 50")
         elif not self._history.has_cap:
             self.change_cap(lifetime_epsilon)
-        elif _cap(lifetime_epsilon) != self.lifetime_epsilon:
+        elif parse_cap(lifetime_epsilon) != self.lifetime_epsilon:
             raise DeviceError(
                 f"this device has the lifetime cap {self.lifetime_epsilon}, not {lifetime_epsilon}; "
                 "leave it out, or call change_cap"
@@ -229,24 +230,3 @@ class Device:
             self._ledger.append(*records)
         for record in records:
             self._history.replay(record)
-
-
-def _cap(lifetime_epsilon: str | float | Decimal) -> Decimal:
-    cap = to_decimal(lifetime_epsilon)
-    if cap is None or cap <= 0:
-        raise EpsilonError(f"lifetime epsilon {lifetime_epsilon} is not a positive number; 50 is a usual cap")
-    return cap
-
-
-def _item(item: str | int) -> str:
-    name = str(item)
-    check_item(name)
-    return name
-
-
-def _on_scale(policy: Policy, rating: float | Decimal) -> Decimal:
-    """Return a rating as the exact decimal of its rank."""
-    if isinstance(rating, bool) or not isinstance(rating, Real | Decimal):
-        raise RatingError(f"rating {rating!r} is not a number; give one from {policy.scale.low} to {policy.scale.high}")
-    rank = int(policy.scale.ranks_of([float(rating)])[0])
-    return policy.scale.low + policy.scale.step * rank

@@ -7,8 +7,8 @@ from decimal import Context, Decimal, Inexact
 from typing import Any
 
 from tacit.device.ledger import LedgerEntry, entry_of
-from tacit.errors import InvalidInputError, LedgerError
-from tacit.privacy.exact import decimal_text, parse_canonical_decimal
+from tacit.errors import EpsilonError, InvalidInputError, LedgerError
+from tacit.privacy.exact import decimal_text, parse_canonical_decimal, to_decimal
 from tacit.privacy.policy import Policy
 
 # Budget sums must be exact: a sum that would need rounding is an error instead.
@@ -20,6 +20,14 @@ _EXPORTED = ("item", "policy", "symbol", "revision", "epsilon")
 def add_exactly(first: Decimal, second: Decimal) -> Decimal:
     """Add two amounts of epsilon without rounding."""
     return EXACT.add(first, second)
+
+
+def parse_cap(lifetime_epsilon: str | float | Decimal) -> Decimal:
+    """Read a lifetime cap."""
+    cap = to_decimal(lifetime_epsilon)
+    if cap is None or cap <= 0:
+        raise EpsilonError(f"lifetime epsilon {lifetime_epsilon} is not a positive number; 50 is a usual cap")
+    return cap
 
 
 class History:
@@ -47,7 +55,7 @@ class History:
     def _take(self, record: dict[str, Any]) -> None:
         match record.get("kind"):
             case "cap":
-                self.cap, self.has_cap = parse_canonical_decimal(record["epsilon"]), True
+                self.cap, self.has_cap = parse_cap(parse_canonical_decimal(record["epsilon"])), True
             case "consent":
                 self.policy = Policy.from_json(record["policy"])
                 self.policies[self.policy.id] = self.policy
@@ -55,11 +63,18 @@ class History:
                 self.policy = None
             case "report":
                 entry = entry_of(record)
+                self._check(entry)
                 self.spent = add_exactly(self.spent, Decimal(entry.epsilon))
                 self.entries.append(entry)
                 self.said[entry.item] = entry
             case unknown:
                 raise LedgerError(f"the ledger holds a record {unknown!r} that this tacit does not know; update tacit")
+
+    def _check(self, entry: LedgerEntry) -> None:
+        """Refuse an entry that its own policy could not have produced at its price."""
+        channel = self.policies[entry.policy].channel
+        if Decimal(entry.epsilon) != channel.epsilon or entry.symbol >= channel.weights.symbols:
+            raise LedgerError(f"the ledger's entry for item {entry.item} does not fit its policy; restore the file")
 
     def reports_per_policy(self) -> dict[Policy, int]:
         """Count the reports made under each policy."""

@@ -8,17 +8,20 @@ ends in an incomplete line was cut off there; damage anywhere else is refused.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import sys
 import zlib
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import LedgerError
 from tacit.files import reason_of
+from tacit.privacy.canonical import read_json
 from tacit.privacy.exact import parse_canonical_decimal
+from tacit.privacy.report import Report
 
 FORMAT = "tacit-ledger/1"
 
@@ -42,6 +45,7 @@ class Ledger:
         """Open or create the file and read all its records."""
         self.path = Path(path)
         self.records: list[dict[str, Any]] = []
+        self._owner = os.getpid()
         self._file = _open_locked(self.path)
         try:
             self.records = self._read()
@@ -51,20 +55,29 @@ class Ledger:
 
     def append(self, *records: dict[str, Any]) -> None:
         """Write records through to the disk, or leave the ledger as it was and say why not."""
+        if os.getpid() != self._owner:
+            raise LedgerError(f"the ledger {self.path} was opened by another process; open it again in this one")
         lines = b"".join(_line(record) for record in records)
+        self._cut_back()
         try:
-            written = 0
-            while written < len(lines):
-                written += os.write(self._file, lines[written:])
-            os.fsync(self._file)
+            self._write(lines)
         except OSError as error:
             self._cut_back()
-            msg = (
+            raise LedgerError(
                 f"cannot write the ledger {self.path}: {reason_of(error)}; nothing was said or spent, free space first"
-            )
-            raise LedgerError(msg) from error
+            ) from error
+        except BaseException:
+            # An interrupt: what was not confirmed must not be found later behind a newer record.
+            self._cut_back()
+            raise
         self._length += len(lines)
         self.records.extend(records)
+
+    def _write(self, lines: bytes) -> None:
+        written = 0
+        while written < len(lines):
+            written += os.write(self._file, lines[written:])
+        os.fsync(self._file)
 
     def close(self) -> None:
         """Unlock and close the file."""
@@ -73,7 +86,7 @@ class Ledger:
             self._file = -1
 
     def _read(self) -> list[dict[str, Any]]:
-        content = self.path.read_bytes()
+        content = self._content()
         complete, newline, _torn = content.rpartition(b"\n")
         self._length = len(complete) + len(newline)
         if not complete:
@@ -88,10 +101,19 @@ class Ledger:
         _check_format(self.path, records[0])
         return records[1:]
 
+    def _content(self) -> bytes:
+        size = os.fstat(self._file).st_size
+        content = os.pread(self._file, size, 0) if size else b""
+        if len(content) != size:
+            raise LedgerError(f"the ledger {self.path} cannot be read to its end; check the disk")
+        return content
+
     def _start(self) -> None:
         self.records = []
         self.append({"format": FORMAT})
-        _sync_folder(self.path.parent)
+        # Some folders may be written but not opened; the file itself is on disk already.
+        with suppress(OSError):
+            _sync_folder(self.path.parent)
 
     def _cut_back(self) -> None:
         """Drop what is not a complete record at the end of the file."""
@@ -112,34 +134,19 @@ def _open_locked(path: Path) -> int:
     except OSError as error:
         raise LedgerError(f"cannot open the ledger {path}: {reason_of(error)}; check the path") from error
     try:
-        _lock(file)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(file)
         raise LedgerError(f"the ledger {path} is in use by another process; close that first") from error
     return file
 
 
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int) -> None:
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-
-    def _sync_folder(folder: Path) -> None:
-        """Windows keeps folder entries by itself."""
-
-else:
-    import fcntl
-
-    def _lock(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-    def _sync_folder(folder: Path) -> None:
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _line(record: dict[str, Any]) -> bytes:
@@ -153,7 +160,10 @@ def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
         raise LedgerError(
             f"line {number} of the ledger {path} is damaged; restore the file, nothing will be sent from it"
         )
-    record = json.loads(text)
+    try:
+        record = read_json(text)
+    except ValueError as error:
+        raise LedgerError(f"line {number} of the ledger {path} cannot be read ({error}); restore the file") from error
     if not isinstance(record, dict):
         raise LedgerError(f"line {number} of the ledger {path} is not a record; restore the file")
     return record
@@ -171,7 +181,9 @@ def entry_record(entry: LedgerEntry) -> dict[str, Any]:
 
 
 def entry_of(record: dict[str, Any]) -> LedgerEntry:
-    """Read an entry back; the caller answers for records that lack a field."""
+    """Read an entry back, checking it as if it came from the wire; the caller answers for what is missing."""
     entry = LedgerEntry(**{name: record[name] for name in LedgerEntry.__slots__})
+    Report(entry.policy, entry.item, entry.symbol, entry.revision)
+    parse_canonical_decimal(entry.rating)
     parse_canonical_decimal(entry.epsilon)
     return entry

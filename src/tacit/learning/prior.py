@@ -10,7 +10,7 @@ from tacit.errors import PriorError, RatingError, TableError
 from tacit.privacy.policy import Policy
 from tacit.privacy.prior import GENERIC_DEVIATION, GENERIC_MEAN, Prior
 from tacit.privacy.report import POLICY_DOCUMENT_KEY
-from tacit.tables import is_parquet, numbers, read_columns, read_metadata
+from tacit.tables import is_parquet, read_columns, read_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,10 +37,10 @@ def load_prior(source: str, scale: RatingScale) -> Prior:
 
 def prior_from_histogram(path: str | Path, scale: RatingScale) -> Prior:
     """Read a CSV file with the columns rating and weight; a rating that is absent has weight 0."""
-    columns = read_columns(path, ["rating", "weight"])
-    ratings, weights = (numbers(path, name, columns[name]) for name in ("rating", "weight"))
+    rating, weight = read_columns(path, ["rating", "weight"])
+    weights = weight.numbers()
     try:
-        ranks = scale.ranks_of(ratings)
+        ranks = scale.ranks_of(rating.numbers())
     except RatingError as error:
         raise TableError(f"{path}: {error}") from error
     if len(set(ranks.tolist())) < len(ranks):
@@ -52,13 +52,13 @@ def prior_from_histogram(path: str | Path, scale: RatingScale) -> Prior:
 
 def prior_from_reports(path: str | Path, scale: RatingScale) -> Prior:
     """Estimate the rating histogram from reports and the policy their file carries."""
-    document = read_metadata(path).get(POLICY_DOCUMENT_KEY)
+    document = read_metadata(path, POLICY_DOCUMENT_KEY)
     if document is None:
         raise PriorError(f"{path} does not carry its policy; use reports written by tacit perturb")
     policy = Policy.from_json(document)
     if policy.scale != scale:
         raise PriorError(f"the reports in {path} are on scale {policy.scale}, not {scale}; use reports on that scale")
-    symbols = numbers(path, "symbol", read_columns(path, ["symbol"])["symbol"]).astype(np.int64)
+    symbols = read_columns(path, ["symbol"])[0].whole_numbers()
     known = policy.channel.weights.symbols
     if symbols.min() < 0 or symbols.max() >= known:
         raise PriorError(

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from tacit.privacy.channel import Channel
     from tacit.privacy.policy import Policy
 
-# Privacy losses are placed on a grid this many times finer than the smallest epsilon.
-_GRID_PER_EPSILON = 200
+# Privacy losses are placed on a grid: this many steps for the smallest epsilon, at most this many for the
+# largest. A coarser grid is never less sound, only less tight.
+_FINEST_GRID = 200
+_LARGEST_GRID = 10_000
 
 
 @dataclass(frozen=True)
@@ -66,18 +68,26 @@ def total_loss(spends: Mapping[Policy, int], *, delta: float = 1e-6) -> Totals:
 def hockey_stick(channel: Channel, losses: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the largest delta(loss) = sum of (p - e^loss q) where positive, over ordered pairs of ratings."""
     likelihood = channel.likelihood
-    factors = np.exp(losses)[:, np.newaxis, np.newaxis]
     worst = np.zeros(len(losses))
     for p in likelihood:
-        # One rating's row against all others at once; the array is losses x ratings x symbols.
-        for part in np.array_split(np.arange(len(losses)), 1 + len(losses) * likelihood.size // 2**22):
-            curves = np.maximum(p - factors[part] * likelihood, 0.0).sum(axis=2)
-            worst[part] = np.maximum(worst[part], curves.max(axis=1))
+        for q in likelihood:
+            worst = np.maximum(worst, _pair_curve(p, q, losses))
     return np.where(losses >= channel.exact_loss, 0.0, worst)
 
 
+def _pair_curve(p: NDArray[np.float64], q: NDArray[np.float64], losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the hockey-stick curve of one ordered pair: symbols count while their own loss exceeds the given one."""
+    own_loss = np.log(p / q)
+    order = np.argsort(own_loss)
+    counted = np.searchsorted(own_loss[order], losses, side="right")
+    mass_p = np.append(np.cumsum(p[order][::-1])[::-1], 0.0)
+    mass_q = np.append(np.cumsum(q[order][::-1])[::-1], 0.0)
+    return np.asarray(np.maximum(mass_p[counted] - np.exp(losses) * mass_q[counted], 0.0))
+
+
 def _composed_epsilon(made: Mapping[Policy, int], delta: float) -> float:
-    interval = float(min(policy.epsilon for policy in made)) / _GRID_PER_EPSILON
+    epsilons = [float(policy.epsilon) for policy in made]
+    interval = max(min(epsilons) / _FINEST_GRID, max(epsilons) / _LARGEST_GRID)
     composed: Any = None
     for policy, count in made.items():
         part = _loss_distribution(policy.channel, interval).self_compose(count)

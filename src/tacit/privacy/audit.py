@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FEWEST_SAMPLES = 1000
 MOST_SAMPLES = 10**9
+LEAST_CONFIDENCE = 0.9
 
 _SEARCH_SHARE = 0.2
 _CHUNK = 10**6
@@ -73,8 +74,9 @@ def audit_policy(claim: PolicyClaim, *, samples: int = 10**6, confidence: float 
     if not FEWEST_SAMPLES <= samples <= MOST_SAMPLES:
         msg = f"{samples} samples are not between {FEWEST_SAMPLES} and {MOST_SAMPLES}; a million is a good choice"
         raise InvalidInputError(msg)
-    if not 0.5 <= confidence < 1:  # noqa: PLR2004 - below one half nothing is claimed
-        raise InvalidInputError(f"confidence {confidence} is not at least 0.5 and below 1; 0.99 is a good choice")
+    if not LEAST_CONFIDENCE <= confidence < 1:
+        msg = f"confidence {confidence} is not at least {LEAST_CONFIDENCE} and below 1; 0.99 is a good choice"
+        raise InvalidInputError(msg)
     table = claim.weights
     finding = find_loss(
         lambda rank, count: _count_symbols(table, rank, count),

@@ -79,8 +79,8 @@ class Channel:
         if ranks.shape != words.shape:
             msg = f"{ranks.size} ranks were given {words.size} random words; each needs one of its own"
             raise ChannelError(msg)
-        if ranks.size and int(ranks.max()) >= self.scale.size:
-            msg = f"rank {ranks.max()} is beyond the scale's last rank {self.scale.size - 1}"
+        if ranks.size and not 0 <= int(ranks.min()) <= int(ranks.max()) < self.scale.size:
+            msg = f"a rank from {ranks.min()} to {ranks.max()} is beyond the scale's ranks 0 to {self.scale.size - 1}"
             raise ChannelError(msg)
         return self.weights.draw(ranks, words)
 

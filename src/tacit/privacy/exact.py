@@ -13,7 +13,8 @@ LARGEST_EPSILON = Decimal(20)
 
 _CANONICAL_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]*[1-9])?")
 _LONGEST_DECIMAL = 40
-_TOO_LARGE = Decimal(10**9)
+_NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,4})?", re.ASCII)
+_TOO_LARGE = 9
 _MOST_DECIMALS = 18
 _EXP_BITS = 192
 
@@ -50,13 +51,14 @@ def to_decimal(value: str | float | Decimal) -> Decimal | None:
     Below 10^9 and with at most 18 decimals, sums and differences of two such
     numbers are exact in the default decimal context.
     """
-    try:
-        number = Decimal(str(value).strip())
-    except ArithmeticError:
+    text = str(value).strip()
+    if not _NUMBER.fullmatch(text):
         return None
-    if not number.is_finite() or abs(number) >= _TOO_LARGE:
-        return None
-    return number if number == 0 or int(number.normalize().as_tuple().exponent) >= -_MOST_DECIMALS else None
+    number = Decimal(text)
+    if number.is_zero():
+        return Decimal(0)
+    within = number.adjusted() < _TOO_LARGE and number.adjusted() >= -_MOST_DECIMALS
+    return number if within and int(number.normalize().as_tuple().exponent) >= -_MOST_DECIMALS else None
 
 
 def parse_epsilon(value: str | float | Decimal) -> Decimal:

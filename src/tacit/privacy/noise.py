@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tacit.privacy.scale import RatingScale
 
 UNBOUNDED = "laplace"
+NO_NOISE = "none"
 
 _LEAST_EXPECTED = 5.0
 
@@ -51,6 +52,8 @@ def compare_noise(
     mechanism: str, epsilon: str, histogram: Prior, *, samples: int, rng: np.random.Generator
 ) -> NoiseLaw:
     """Derive a mechanism's noise law for a rating histogram, and draw from it as many times as asked."""
+    if mechanism == NO_NOISE:
+        return NoiseLaw(mechanism, np.array([0.0, float(histogram.scale.step)]), np.ones(1), np.ones(1), 1.0)
     if mechanism == UNBOUNDED:
         edges = _unbounded_edges(histogram.scale)
         derived = laplace_noise_law(histogram.scale, float(parse_epsilon(epsilon)), edges)

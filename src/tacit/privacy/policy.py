@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InvalidInputError, PolicyError
 from tacit.files import read_bytes, write_bytes
+from tacit.privacy.canonical import canonical_json, read_json
 from tacit.privacy.channel import Channel
 from tacit.privacy.exact import decimal_text, parse_canonical_decimal, parse_epsilon
 from tacit.privacy.mechanisms import TAILORED, build_channel
@@ -130,12 +130,6 @@ class Policy:
         return self.claim.epsilon
 
 
-def canonical_json(document: object) -> bytes:
-    """Write JSON as RFC 8785 does, for documents that hold no numbers."""
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
-
-
 def read_claim(document: str | bytes) -> PolicyClaim:
     """Read a policy document strictly: shape, sizes and id, but not yet its privacy."""
     try:
@@ -150,21 +144,12 @@ def _parse(document: str | bytes) -> dict[str, Any]:
     if len(document) > LARGEST_DOCUMENT:
         raise PolicyError(f"a policy of {len(document)} bytes is over the limit of {LARGEST_DOCUMENT}; refuse it")
     try:
-        parsed = json.loads(document, object_pairs_hook=_unique_fields)
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, PolicyError):
-            raise
-        raise PolicyError("the policy is not a complete JSON document; fetch it again") from error
+        parsed = read_json(document)
+    except ValueError as error:
+        raise PolicyError(f"the policy cannot be read ({error}); fetch it again") from error
     if not isinstance(parsed, dict) or parsed.get("format") != FORMAT:
         raise PolicyError(f"the document is not of the format {FORMAT}; fetch a policy, or update tacit")
     return parsed
-
-
-def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) < len(pairs):
-        raise PolicyError("the policy names a field twice; fetch it again")
-    return fields
 
 
 def _claim_of(document: dict[str, Any]) -> PolicyClaim:

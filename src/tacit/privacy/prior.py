@@ -35,12 +35,13 @@ class Prior:
         if counts.shape != (scale.size,):
             msg = f"a prior for scale {scale} needs {scale.size} weights, not {counts.size}; give one per rating"
             raise PriorError(msg)
-        if not np.isfinite(counts).all() or (counts < 0).any() or not counts.sum() > 0:
+        if not np.isfinite(counts).all() or (counts < 0).any() or not counts.max() > 0:
             msg = "prior weights must be finite, not negative and not all zero; count ratings, or use 'uniform'"
             raise PriorError(msg)
-        probabilities = counts / counts.sum()
-        probabilities = np.maximum(probabilities, 0.01 / scale.size)
-        probabilities = probabilities / probabilities.sum()
+        # Dividing by the largest first keeps the sum of huge weights finite.
+        shares = counts / counts.max()
+        shares = np.maximum(shares, 0.01 / scale.size * shares.sum())
+        probabilities = shares / shares.sum()
         probabilities.setflags(write=False)
         return cls(scale, probabilities)
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import ReportError
+from tacit.privacy.canonical import read_json
+from tacit.privacy.weights import MOST_SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,17 +44,22 @@ class Report:
 
     def __post_init__(self) -> None:
         """Refuse what no device would say."""
-        if not _POLICY_ID.fullmatch(self.policy):
-            raise ReportError(f"policy {self.policy[:70]!r} is not a policy id of 64 hex digits")
+        if not _POLICY_ID.fullmatch(str(self.policy)):
+            raise ReportError(f"policy {str(self.policy)[:70]!r} is not a policy id of 64 hex digits")
         check_item(self.item)
-        if not 0 <= self.symbol < 2**16 or not 0 <= self.revision <= LARGEST_REVISION:
-            raise ReportError(f"symbol {self.symbol} or revision {self.revision} is out of range")
+        if not _is_count(self.symbol, MOST_SYMBOLS - 1) or not _is_count(self.revision, LARGEST_REVISION):
+            raise ReportError(f"symbol {self.symbol!r} or revision {self.revision!r} is not a whole number in range")
 
 
-def check_item(item: str) -> None:
+def _is_count(number: object, most: int) -> bool:
+    return type(number) is int and 0 <= number <= most
+
+
+def check_item(item: object) -> None:
     """Refuse an item id that is empty, too long or not plain text."""
-    if not item or not item.isprintable() or len(item.encode("utf-8", "replace")) > LONGEST_ITEM:
-        shown = item[:40]
+    text = isinstance(item, str) and item.isprintable()
+    if not text or not 1 <= len(str(item).encode()) <= LONGEST_ITEM:
+        shown = str(item)[:40]
         raise ReportError(f"item {shown!r} is not 1 to {LONGEST_ITEM} bytes of printable text; use a shorter id")
 
 
@@ -69,9 +76,9 @@ def decode_json(batch: bytes, policies: Mapping[str, Policy]) -> list[Report]:
     if len(batch) > LARGEST_BATCH:
         raise ReportError(f"a batch of {len(batch)} bytes is over the limit of {LARGEST_BATCH}; send fewer reports")
     try:
-        document = json.loads(batch)
-    except (ValueError, RecursionError) as error:
-        raise ReportError("the batch is not a complete JSON document") from error
+        document = read_json(batch)
+    except ValueError as error:
+        raise ReportError(f"the batch is not usable: {error}") from error
     if not isinstance(document, dict) or set(document) != {"format", "policy", "reports"}:
         raise ReportError("a batch has exactly the fields format, policy and reports")
     if document["format"] != FORMAT or not isinstance(document["reports"], list):
@@ -101,10 +108,7 @@ def check_batch(reports: Sequence[Report], policies: Mapping[str, Policy]) -> No
         raise ReportError(f"symbol {worst} is not below the policy's {symbols} symbols")
 
 
-def _report_of(policy: object, row: Any) -> Report:  # noqa: ANN401 - parsed JSON, checked here
+def _report_of(policy: Any, row: Any) -> Report:  # noqa: ANN401 - parsed JSON, checked here and by Report
     if not isinstance(row, dict) or set(row) != {"item", "symbol", "revision"}:
         raise ReportError("a report has exactly the fields item, symbol and revision")
-    whole = all(type(row[field]) is int for field in ("symbol", "revision"))
-    if not isinstance(policy, str) or not isinstance(row["item"], str) or not whole:
-        raise ReportError("policy and item must be text, symbol and revision whole numbers")
     return Report(policy, row["item"], row["symbol"], row["revision"])

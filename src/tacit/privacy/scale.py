@@ -21,8 +21,9 @@ MOST_RANKS = 501
 
 # Ratings arrive as binary floats, often of single precision, so a value this
 # close to a step (in steps) is that step; anything further off is an error.
-_ON_STEP = 1e-3
+_ON_STEP = 1e-4
 
+_MOST_DECIMALS = 9
 _REMEDY = "write LOW:HIGH:STEP, such as 1:5:1"
 
 
@@ -45,6 +46,11 @@ class RatingScale:
 
     def __post_init__(self) -> None:
         """Refuse a scale that is empty, uneven or too fine."""
+        if any(
+            int(part.normalize().as_tuple().exponent) < -_MOST_DECIMALS for part in (self.low, self.high, self.step)
+        ):
+            msg = f"scale {self} has more than {_MOST_DECIMALS} decimals; choose a coarser one"
+            raise ScaleError(msg)
         if not self.low < self.high:
             msg = f"scale {self} has low {self.low} >= high {self.high}; write LOW:HIGH:STEP with LOW below HIGH"
             raise ScaleError(msg)
@@ -102,7 +108,8 @@ class RatingScale:
         upper one when both are equally near); one outside the scale is still refused.
         """
         values = np.atleast_1d(np.asarray(ratings, dtype=np.float64))
-        steps = (values - float(self.low)) / float(self.step)
+        with np.errstate(over="ignore"):
+            steps = (values - float(self.low)) / float(self.step)
         nearest = np.floor(np.where(np.isfinite(steps), steps, -1.0) + 0.5)
         inside = (steps >= -_ON_STEP) & (steps <= self.size - 1 + _ON_STEP)
         good = inside if rounding else inside & (np.abs(nearest - steps) <= _ON_STEP)

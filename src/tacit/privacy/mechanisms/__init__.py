@@ -7,7 +7,7 @@ from decimal import Decimal
 from types import MappingProxyType
 from typing import TypeAlias
 
-from tacit.errors import MechanismError, PrivacyClaimError
+from tacit.errors import MechanismError, PriorError, PrivacyClaimError
 from tacit.privacy.channel import Channel
 from tacit.privacy.exact import parse_epsilon
 from tacit.privacy.mechanisms.design import Design
@@ -60,6 +60,9 @@ def build_channel(
     rule = _rule_of(mechanism)
     claimed = parse_epsilon(epsilon)
     belief = prior if prior is not None else Prior.generic(scale)
+    if belief.scale != scale:
+        msg = f"the prior is for scale {belief.scale}, the channel for {scale}; use a prior on that scale"
+        raise PriorError(msg)
     for slack in _SLACKS:
         design = rule(scale, float(claimed) * (1 - slack), belief)
         try:

@@ -59,8 +59,11 @@ def _most_informative(levels: NDArray[np.float64], prior: Prior) -> NDArray[np.f
     from scipy.optimize import linprog  # noqa: PLC0415 - a slow import that only this mechanism needs
 
     probability = levels @ prior.probabilities
-    moment = levels @ (prior.probabilities * (prior.scale.ratings - prior.mean))
-    answer = linprog(-(moment**2) / probability, A_eq=levels.T, b_eq=np.ones(prior.scale.size), method="highs")
+    moment = levels @ (prior.probabilities * (prior.scale.ratings - prior.mean) / np.sqrt(prior.variance))
+    explained = moment**2 / probability
+    # The solver's tolerances are absolute; a small epsilon must not make all columns look alike to it.
+    gain = explained / explained.max()
+    answer = linprog(-gain, A_eq=levels.T, b_eq=np.ones(prior.scale.size), method="highs")
     if not answer.success:
         msg = f"the linear program found no channel ({answer.message}); choose another prior or mechanism"
         raise MechanismError(msg)
