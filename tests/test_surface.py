@@ -68,5 +68,13 @@ def test_the_readmes_python_runs_as_written(tmp_path: Path) -> None:
     assert len([line for line in code.splitlines() if line.strip()]) <= 12
 
 
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.stem)
+def test_the_examples_run(example: Path, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_changelog_knows_the_version() -> None:
     assert f"## [{tacit.__version__}]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
