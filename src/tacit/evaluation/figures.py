@@ -48,7 +48,8 @@ def noise_figure(laws: Sequence[NoiseLaw], title: str) -> Any:  # noqa: ANN401 -
         panel.set_title(f"{law.mechanism}  (p = {law.p_value:.2g})", fontsize=10)
         panel.set_xlabel("noise (reported value - rating)")
     panels[0].set_ylabel("probability of the interval")
-    panels[0].legend(frameon=False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     figure.suptitle(title)
     return figure
 
@@ -69,9 +70,10 @@ def world_figure(ratings: NDArray[np.float64], histogram: NDArray[np.int64], row
 
 def _draw_reports(panel: Any, row: DemoRow, step: float) -> None:  # noqa: ANN401 - matplotlib's types
     shares = row.symbol_counts / row.symbol_counts.sum()
-    few = len(shares) <= 12  # noqa: PLR2004 - more bars than this would hide each other
-    width = 0.5 * step if few else float(np.diff(row.values).min())
-    panel.bar(row.values, shares, width=max(width, float(np.ptp(row.values)) / 120), color=_DRAWN)
+    gaps = np.diff(row.values)
+    nearest = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
+    thinnest = float(np.ptp(row.values)) / 150
+    panel.bar(row.values, shares, width=np.clip(nearest, thinnest, 0.5 * step), color=_DRAWN)
     panel.set_title(row.mechanism, fontsize=10)
 
 

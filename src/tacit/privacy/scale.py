@@ -124,4 +124,4 @@ class RatingScale:
             return f"{where} is not a finite number; give a rating from {self.low} to {self.high}"
         if not float(self.low) <= rating <= float(self.high):
             return f"{where} is outside the scale {self.low} to {self.high}; correct it or use a wider scale"
-        return f"{where} is between two steps of the scale {self}; round it, or use a finer step"
+        return f"{where} is between two steps of the scale {self}; round it (--round), or use a finer step"
