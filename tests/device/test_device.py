@@ -17,6 +17,7 @@ from tacit.errors import (
     ConsentError,
     DeviceError,
     EpsilonError,
+    LedgerError,
     PrivacyClaimError,
     RatingChangedError,
     RatingError,
@@ -256,6 +257,13 @@ def test_the_export_holds_the_account_and_no_true_rating(device: Device) -> None
     assert exported["epsilon_spent"] == "5"
     assert set(exported["entries"][0]) == {"item", "policy", "symbol", "revision", "epsilon"}
     assert "rating" not in json.dumps(exported)
+
+
+def test_a_closed_device_says_nothing(device: Device) -> None:
+    device.close()
+    with pytest.raises(LedgerError, match="is closed"):
+        device.rate("a", 3)
+    device.close()
 
 
 def test_both_totals_are_shown(device: Device) -> None:

@@ -57,6 +57,8 @@ class Ledger:
         """Write records through to the disk, or leave the ledger as it was and say why not."""
         if os.getpid() != self._owner:
             raise LedgerError(f"the ledger {self.path} was opened by another process; open it again in this one")
+        if self._file < 0:
+            raise LedgerError(f"the ledger {self.path} is closed; open the device again")
         lines = b"".join(_line(record) for record in records)
         self._cut_back()
         try:
@@ -93,7 +95,8 @@ class Ledger:
             if not _line({"format": FORMAT}).startswith(content):
                 raise LedgerError(f"{self.path} is not a tacit ledger; name another file")
             self._length = 0
-        records = [_record(self.path, number, line) for number, line in enumerate(complete.splitlines(), start=1)]
+        lines = complete.split(b"\n") if complete else []
+        records = [_record(self.path, number, line) for number, line in enumerate(lines, start=1)]
         self._cut_back()
         if not records:
             self._start()
