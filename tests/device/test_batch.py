@@ -120,6 +120,12 @@ def test_a_broken_parquet_file_is_refused(tmp_path: Path, policy: Policy) -> Non
         perturb_file(tmp_path / "ratings.parquet", policy, tmp_path / "reports.parquet")
 
 
+def test_a_header_that_is_not_utf8_is_refused(tmp_path: Path, policy: Policy) -> None:
+    (tmp_path / "latin.csv").write_bytes("user,item,rating,qualit\u00e9\n1,1,3,4\n".encode("latin-1"))
+    with pytest.raises(TableError, match="not a readable table"):
+        perturb_file(tmp_path / "latin.csv", policy, tmp_path / "reports.parquet")
+
+
 def test_ids_are_kept_as_written(tmp_path: Path) -> None:
     odd = ["01", "1", "1e5", "2020-01-01", "true", "12:30", "nan", "123456789012345678901234567890"]
     rows = "".join(f"{user},7,3\n" for user in odd)

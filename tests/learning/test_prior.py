@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.errors import PriorError, TableError
+from tacit.errors import PolicyError, PriorError, TableError
 from tacit.learning.prior import fit_prior, load_prior
 from tacit.privacy.mechanisms import MECHANISMS, build_channel
 from tacit.privacy.prior import Prior
@@ -63,6 +63,9 @@ def test_reports_must_carry_their_policy_and_fit_it(tmp_path: Path, policy: Poli
         load_prior(str(path), STARS)
     pq.write_table(table.replace_schema_metadata({"tacit.policy.document": policy.to_json()}), path)
     with pytest.raises(PriorError, match="outside the policy's 0 to 63"):
+        load_prior(str(path), STARS)
+    pq.write_table(table.replace_schema_metadata({"tacit.policy.document": b"\xff\xfe"}), path)
+    with pytest.raises(PolicyError, match="cannot be read"):
         load_prior(str(path), STARS)
     fractional = pa.table({"symbol": [0.7]}).replace_schema_metadata({"tacit.policy.document": policy.to_json()})
     pq.write_table(fractional, path)
