@@ -13,19 +13,19 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
-import json  # noqa: E402 - threads are limited before NumPy loads
-import platform  # noqa: E402
-import time  # noqa: E402
-from importlib.metadata import version  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import TYPE_CHECKING  # noqa: E402
+import json
+import platform
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np  # noqa: E402
-import opendp.prelude as dp  # noqa: E402
-from diffprivlib.mechanisms import LaplaceBoundedDomain  # noqa: E402
+import numpy as np
+import opendp.prelude as dp
+from diffprivlib.mechanisms import LaplaceBoundedDomain
 
-from tacit import MECHANISMS, RatingScale, build_channel  # noqa: E402
-from tacit.privacy.weights import operating_system_words  # noqa: E402
+from tacit import MECHANISMS, RatingScale, build_channel
+from tacit.privacy.weights import operating_system_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
@@ -87,6 +88,7 @@ def test_damage_before_the_end_is_refused(tmp_path: Path, policy: Policy, positi
     ("content", "complaint"),
     [
         (line({"format": "tacit-ledger/2"}), "update tacit"),
+        (line({"format": "tacit-ledger/2"}) + b"an end that was cut o", "update tacit"),
         (HEADER + line({"kind": "donate", "epsilon": "1"}), "update tacit"),
         (HEADER + line({"kind": "report", "item": "1"}), "update tacit"),
         (HEADER + line({"kind": "cap", "epsilon": "1e3"}), "update tacit"),
@@ -204,6 +206,22 @@ def test_a_second_process_or_device_is_kept_out(tmp_path: Path) -> None:
     with Device(path, lifetime_epsilon=5), pytest.raises(LedgerError, match="in use"):
         Device(path)
     Device(path).close()
+
+
+def test_a_folder_that_cannot_keep_a_name_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_fsync = os.fsync
+
+    def fsync(file: int) -> None:
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            raise OSError(22, "Invalid argument")
+        real_fsync(file)
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(os, "fsync", fsync)
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="choose another"):
+                Device(tmp_path / "ledger", lifetime_epsilon=5)
+    Device(tmp_path / "ledger", lifetime_epsilon=5).close()
 
 
 def test_only_the_owner_can_read_it(tmp_path: Path) -> None:

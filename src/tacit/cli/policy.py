@@ -94,7 +94,7 @@ def show(*, path: str, as_json: bool) -> None:
 @click.argument("path", metavar="POLICY")
 @json_option
 @click.pass_context
-def verify(ctx: click.Context, *, path: str, as_json: bool) -> int:
+def verify(ctx: click.Context, *, path: str, as_json: bool) -> None:
     """Verify a policy as a device does: from its integers alone.
 
     \b

@@ -12,7 +12,6 @@ import fcntl
 import json
 import os
 import zlib
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -49,6 +48,7 @@ class Ledger:
         self._file = _open_locked(self.path)
         try:
             self.records = self._read()
+            self._keep_name()
         except BaseException:
             self.close()
             raise
@@ -97,11 +97,12 @@ class Ledger:
             self._length = 0
         lines = complete.split(b"\n") if complete else []
         records = [_record(self.path, number, line) for number, line in enumerate(lines, start=1)]
+        if records:
+            _check_format(self.path, records[0])
+        # Only now is it known to be a ledger of ours, whose incomplete end may be dropped.
         self._cut_back()
         if not records:
             self._start()
-            return []
-        _check_format(self.path, records[0])
         return records[1:]
 
     def _content(self) -> bytes:
@@ -114,9 +115,14 @@ class Ledger:
     def _start(self) -> None:
         self.records = []
         self.append({"format": FORMAT})
-        # Some folders may be written but not opened; the file itself is on disk already.
-        with suppress(OSError):
-            _sync_folder(self.path.parent)
+
+    def _keep_name(self) -> None:
+        """Make sure the file's name survives a power cut: a ledger that vanished would be started, and spent, again."""
+        try:
+            _sync_folder(self.path.resolve().parent)
+        except OSError as error:
+            msg = f"the folder of the ledger {self.path} cannot be written through: {reason_of(error)}; choose another"
+            raise LedgerError(msg) from error
 
     def _cut_back(self) -> None:
         """Drop what is not a complete record at the end of the file."""
