@@ -11,7 +11,8 @@ TacitError
 │   │   └── PrivacyClaimError           a table whose loss exceeds its epsilon
 │   ├── PolicyError                     a policy document that cannot be obeyed
 │   ├── ReportError                     a report that cannot be read or encoded
-│   └── TableError                      a CSV or Parquet file with unusable content
+│   ├── TableError                      a CSV or Parquet file with unusable content
+│   └── ModelError                      a model, its options or its files are not usable
 ├── DeviceError                         the device refuses; nothing was said or spent
 │   ├── ConsentError                    no consent to a policy was given
 │   ├── RatingChangedError              an item was rated differently before
@@ -72,6 +73,10 @@ class ReportError(InvalidInputError):
 
 class TableError(InvalidInputError):
     """A CSV or Parquet file has unusable content."""
+
+
+class ModelError(InvalidInputError):
+    """A model, its options or its files are not usable."""
 
 
 class DeviceError(TacitError):

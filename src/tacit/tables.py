@@ -13,9 +13,11 @@ from tacit.errors import FileError, TableError
 from tacit.files import reason_of, written_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    Arrow = Any  # tables, arrays, types: pyarrow has no annotations
 
 _PARQUET = {".parquet", ".pq"}
 _CSV = {".csv"}
@@ -44,61 +46,70 @@ class Ids:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A named column of a file, still as Arrow holds it; text when the file is CSV."""
+    """A named column of a file or table, still as Arrow holds it; text when the file is CSV."""
 
     path: str
     name: str
-    values: Any
+    values: Arrow
 
     def ids(self) -> Ids:
         """Read ids, whole numbers or text, as codes into the sorted distinct ones."""
         import pyarrow as pa  # noqa: PLC0415 - a slow import
 
         kind = self.values.type.value_type if pa.types.is_dictionary(self.values.type) else self.values.type
-        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        if not (pa.types.is_integer(kind) or _is_text(kind)):
             raise TableError(f"{self.path}: column {self.name!r} holds {kind}; ids must be whole numbers or text")
         with _readable(self.path):
-            encoded = self.values.dictionary_encode().unify_dictionaries().combine_chunks()
-            distinct = self._distinct_ids(encoded.dictionary, from_text=self.path.lower().endswith(".csv"))
-            order = np.argsort(distinct, kind="stable")
-            position = np.empty(len(order), dtype=np.int32)
-            position[order] = np.arange(len(order), dtype=np.int32)
-            return Ids(distinct[order], position[encoded.indices.to_numpy(zero_copy_only=False)])
+            encoded = self.values.dictionary_encode().unify_dictionaries()
+            distinct, position = self._sorted_ids(encoded.chunk(0).dictionary)
+            indices = _gathered(encoded, np.int32, lambda chunk: position[chunk.indices.to_numpy()])
+            return Ids(distinct, indices)
 
     def numbers(self) -> NDArray[np.float64]:
         """Read numbers; the first entry that is none is refused with its row."""
         import pyarrow as pa  # noqa: PLC0415 - a slow import
 
         kind = self.values.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if _is_text(kind):
             self._refuse_unlike(_NUMBER, "a number")
         elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             raise TableError(f"{self.path}: column {self.name!r} holds {kind}, not numbers; write plain numbers")
         with _readable(self.path):
-            return np.asarray(self.values.cast(pa.float64()).to_numpy(), dtype=np.float64)
+            return _gathered(self.values, np.float64, lambda chunk: chunk.cast(pa.float64()).to_numpy())
 
     def whole_numbers(self) -> NDArray[np.int64]:
         """Read whole numbers; the first entry that is none is refused with its row."""
         import pyarrow as pa  # noqa: PLC0415 - a slow import
 
         kind = self.values.type
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        if _is_text(kind):
             self._refuse_unlike(_WHOLE_NUMBER, "a whole number")
         elif not pa.types.is_integer(kind):
-            raise TableError(f"{self.path}: column {self.name!r} holds {kind}, not whole numbers")
+            row = int(np.argmax(self.numbers() % 1 != 0)) if pa.types.is_floating(kind) else 0
+            shown = f"{self.name} {str(self.values[row].as_py())[:40]!r}"
+            raise TableError(f"{self.path} row {row + 1}: {shown} is of {kind}, not whole numbers; store integers")
         with _readable(self.path):
-            return np.asarray(self.values.cast(pa.int64()).to_numpy(), dtype=np.int64)
+            return _gathered(self.values, np.int64, lambda chunk: chunk.cast(pa.int64()).to_numpy())
 
-    def _distinct_ids(self, distinct: Any, *, from_text: bool) -> NDArray[Any]:  # noqa: ANN401 - Arrow is untyped
+    def _sorted_ids(self, dictionary: Arrow) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Return the distinct ids in rising order, and where in it each entry of the dictionary is."""
         import pyarrow as pa  # noqa: PLC0415 - a slow import
         import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-        if from_text and pc.all(pc.match_substring_regex(distinct, _WHOLE_NUMBER)).as_py():
-            distinct = distinct.cast(pa.int64())
-        ids = np.asarray(distinct.to_numpy(zero_copy_only=False))
-        if ids.dtype == object and "" in set(ids):
+        from_text = self.path.lower().endswith(".csv")
+        if from_text and pc.all(pc.match_substring_regex(dictionary, _WHOLE_NUMBER)).as_py():
+            dictionary = dictionary.cast(pa.int64())
+        order = pc.sort_indices(dictionary)  # text by its bytes, which is by code point
+        rising = dictionary.take(order)
+        # A dictionary made by hand may name an id twice.
+        fresh = np.ones(len(rising), dtype=bool)
+        fresh[1:] = pc.not_equal(rising[1:], rising[:-1]).to_numpy(zero_copy_only=False)
+        distinct = np.asarray(rising.filter(pa.array(fresh)).to_numpy(zero_copy_only=False))
+        if distinct.dtype == object and len(distinct) and distinct[0] == "":
             raise TableError(f"{self.path}: column {self.name!r} has an empty id; fill it in or remove the row")
-        return ids
+        position = np.empty(len(rising), dtype=np.int32)
+        position[order.to_numpy()] = np.cumsum(fresh) - 1
+        return distinct, position
 
     def _refuse_unlike(self, pattern: str, what: str) -> None:
         import pyarrow.compute as pc  # noqa: PLC0415 - a slow import
@@ -112,23 +123,52 @@ class Column:
 
 
 def read_columns(path: str | Path, required: Sequence[str]) -> list[Column]:
-    """Read the named columns of a CSV or Parquet file; others are left alone."""
-    table = _read(Path(path))
+    """Read the named columns of a CSV or Parquet file, in that order; others are left alone."""
+    return list(read_table(path, required).values())
+
+
+def read_table(
+    path: str | Path, required: Sequence[str], *, optional: Sequence[str] = (), repetitive: Collection[str] = ()
+) -> dict[str, Column]:
+    """Read columns of a CSV or Parquet file by name, the optional ones if they are there.
+
+    A caller short of memory takes the columns out of the answer one by one.
+
+    Args:
+        path: The file.
+        required: Columns without which the file is refused.
+        optional: Columns that may be absent.
+        repetitive: Text columns with few distinct values, to hold as a dictionary.
+    """
+    read = _read_parquet if is_parquet(path) else _read_csv
     with _readable(path):
-        names = table.column_names
-    for name in required:
-        if names.count(name) != 1:
-            found = ", ".join(names)[:200] or "none"
-            raise TableError(
-                f"{path} has {'no' if name not in names else 'more than one'} column {name!r} (its columns: {found}); "
-                f"it needs {', '.join(required)}"
-            )
+        table = read(path, required, optional, repetitive)
+    return columns_of(table, required, optional=optional, label=str(path))
+
+
+def columns_of(
+    table: Arrow, required: Sequence[str], *, optional: Sequence[str] = (), label: str = "the table"
+) -> dict[str, Column]:
+    """Return columns of an Arrow table by name, the optional ones if they are there; `label` names it in errors."""
+    wanted = _chosen(label, table.column_names, required, optional)
     if table.num_rows == 0:
-        raise TableError(f"{path} has a header but no rows; give at least one")
-    columns = [Column(str(path), name, table.column(name)) for name in required]
-    for column in columns:
+        raise TableError(f"{label} has a header but no rows; give at least one")
+    columns = {name: Column(label, name, table.column(name)) for name in wanted}
+    for column in columns.values():
         _refuse_missing(column)
     return columns
+
+
+def column_of(values: NDArray[Any], name: str, *, label: str = "the table") -> Column:
+    """Return an array as a column, to read its ids or numbers by the same rules."""
+    import pyarrow as pa  # noqa: PLC0415 - a slow import
+
+    try:
+        column = Column(label, name, pa.chunked_array([pa.array(values)]))
+    except (pa.ArrowException, UnicodeEncodeError) as error:
+        raise TableError(f"{label}: {name} has entries of several kinds or none; give whole numbers or text") from error
+    _refuse_missing(column)
+    return column
 
 
 def read_metadata(path: str | Path, key: str) -> str | None:
@@ -138,7 +178,12 @@ def read_metadata(path: str | Path, key: str) -> str | None:
     import pyarrow.parquet as pq  # noqa: PLC0415 - a slow import
 
     with _readable(path):
-        entry = (pq.read_schema(path).metadata or {}).get(key.encode())
+        return metadata_of(pq.read_schema(path), key)
+
+
+def metadata_of(schema: Arrow, key: str) -> str | None:
+    """Return an entry of an Arrow schema's metadata."""
+    entry = (schema.metadata or {}).get(key.encode())
     return None if entry is None else entry.decode(errors="replace")
 
 
@@ -159,6 +204,13 @@ def write_columns(
             pacsv.write_csv(table, temporary)
 
 
+def release_memory() -> None:
+    """Give back to the system what Arrow no longer needs but keeps for later: it can be most of a large file."""
+    import pyarrow as pa  # noqa: PLC0415 - a slow import
+
+    pa.default_memory_pool().release_unused()
+
+
 def is_parquet(path: str | Path) -> bool:
     """Tell Parquet from CSV by the name's ending, or refuse a name that is neither."""
     ending = Path(path).suffix.lower()
@@ -167,26 +219,76 @@ def is_parquet(path: str | Path) -> bool:
     return ending in _PARQUET
 
 
-def _read(path: Path) -> Any:  # noqa: ANN401 - Arrow is untyped
+def _chosen(label: str, names: Sequence[str], required: Sequence[str], optional: Sequence[str]) -> list[str]:
+    """Return the columns to read, or refuse a table where one is absent or there twice."""
+    wanted = [*required, *(name for name in optional if name in names)]
+    for name in wanted:
+        if names.count(name) != 1:
+            found = ", ".join(names)[:200] or "none"
+            raise TableError(
+                f"{label} has {'no' if name not in names else 'more than one'} column {name!r} (its columns: {found}); "
+                f"it needs {', '.join(required)}"
+            )
+    return wanted
+
+
+def _read_parquet(
+    path: str | Path, required: Sequence[str], optional: Sequence[str], repetitive: Collection[str]
+) -> Arrow:
     import pyarrow as pa  # noqa: PLC0415 - a slow import
-    import pyarrow.csv as pacsv  # noqa: PLC0415 - as above
     import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-    as_parquet = is_parquet(path)
-    with _readable(path):
-        if as_parquet:
-            return pq.read_table(path)
-        # Every field is text here: guessing types would merge the ids 01 and 1, and take "true" for a rating.
-        header = pacsv.open_csv(path).schema.names
-        texts = pacsv.ConvertOptions(
-            column_types=dict.fromkeys(header, pa.string()), null_values=[""], strings_can_be_null=True
-        )
-        return pacsv.read_csv(path, convert_options=texts)
+    schema = pq.read_schema(path)
+    wanted = _chosen(str(path), schema.names, required, optional)
+    few = [name for name in wanted if name in repetitive and _is_text(schema.field(name).type)]
+    with pq.ParquetFile(path, read_dictionary=few) as file:
+        # One group at a time: reading all at once keeps buffers as large as the result.
+        groups = [file.read_row_group(group, columns=wanted) for group in range(file.num_row_groups)]
+        table = pa.concat_tables(groups or [file.read(columns=wanted)])
+    release_memory()
+    return table
+
+
+def _read_csv(path: str | Path, required: Sequence[str], optional: Sequence[str], repetitive: Collection[str]) -> Arrow:
+    import pyarrow as pa  # noqa: PLC0415 - a slow import
+    import pyarrow.csv as pacsv  # noqa: PLC0415 - as above
+
+    with pacsv.open_csv(path) as file:
+        wanted = _chosen(str(path), file.schema.names, required, optional)
+    # Every field is text here: guessing types would merge the ids 01 and 1, and take "true" for a rating.
+    few, any_text = pa.dictionary(pa.int32(), pa.string()), pa.string()
+    texts = pacsv.ConvertOptions(
+        column_types={name: few if name in repetitive else any_text for name in wanted},
+        include_columns=wanted,
+        null_values=[""],
+        strings_can_be_null=True,
+    )
+    return pacsv.read_csv(path, convert_options=texts)
+
+
+def _gathered(values: Arrow, kind: type[np.generic], read: Callable[[Arrow], NDArray[Any]]) -> NDArray[Any]:
+    """Read a column's chunks one at a time into one array: joining them first would take the memory twice."""
+    array, done = np.empty(len(values), dtype=kind), 0
+    for chunk in values.chunks:
+        array[done : done + len(chunk)] = read(chunk)
+        done += len(chunk)
+    return array
+
+
+def _is_text(kind: Arrow) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - a slow import
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _refuse_missing(column: Column) -> None:
-    if column.values.null_count:
-        row = int(np.argmax(column.values.is_null().to_numpy())) + 1
+    import pyarrow as pa  # noqa: PLC0415 - a slow import
+
+    values = column.values
+    if pa.types.is_dictionary(values.type) and any(chunk.dictionary.null_count for chunk in values.chunks):
+        values = values.cast(values.type.value_type)  # an entry may be there and stand for a missing one
+    if values.null_count:
+        row = int(np.argmax(values.is_null().to_numpy())) + 1
         raise TableError(f"{column.path} row {row}: {column.name} is missing; fill it in or remove the row")
 
 
