@@ -1,0 +1,96 @@
+// What the kernels take and give: plain pointers and numbers, the same for every instruction set.
+#pragma once
+
+#include <cstdint>
+
+namespace tacit {
+
+constexpr int kMostComponents = 16;
+constexpr int kMostCoordinates = 320;  // rank 256, two columns for offsets, and room to pad
+
+enum class ValueKind : int { kBytes, kShorts, kFloats };
+
+// Compressed rows of reports: values are codes into `table`, or numbers themselves.
+struct Rows {
+  const int64_t* starts;
+  const int32_t* columns;
+  const void* values;
+  ValueKind kind;
+  const float* table;
+};
+
+// Zero-mean Gaussians, each relative to the widest, which comes first: with r a residual, the logarithm of component k's
+// share is log_scale[0] - half_precision[0] r^2 plus, for k > 0, log_ratio[k] - precision_gap[k] r^2. No gap is negative,
+// so that nothing overflows, and the widest never vanishes beside the others. There are 1, 2, 4, 8 or 16 components:
+// other numbers are filled up with some of no weight.
+struct Mixture {
+  int components;
+  float log_scale;
+  float half_precision[kMostComponents];
+  float log_ratio[kMostComponents];
+  float precision_gap[kMostComponents];
+};
+
+// What Eq. 9 needs, and the log-likelihood of Eq. 6, over some reports.
+struct Statistics {
+  double log_likelihood = 0.0;
+  double responsibility[kMostComponents] = {};
+  double square[kMostComponents] = {};
+  int64_t singular_rows = 0;
+};
+
+// One half-sweep: for every row, solve the first `free` coordinates of `solved` with `fixed` held.
+struct HalfSweep {
+  Rows rows;
+  const float* fixed;
+  float* solved;
+  int stride;  // floats from one row of factors to the next, a multiple of 16, zero beyond `coordinates`
+  int coordinates;
+  int free;
+  int64_t reports;     // of all rows
+  const float* ridge;  // one for each free coordinate
+  bool ridged;         // whether they are all positive
+  Mixture mixture;
+  bool with_statistics;
+};
+
+// Stochastic gradient steps: coordinate c of a user becomes user_keep[c] times itself plus residual * user_step[c] times
+// the item's; the same for items. A coordinate that is held has keep 1 and step 0.
+struct SgdEpoch {
+  const int32_t* users;
+  const int32_t* items;
+  Rows values;  // only the values: report k is between users[k] and items[k]
+  float* user_factors;
+  float* item_factors;
+  int stride;
+  const float* user_keep;
+  const float* user_step;
+  const float* item_keep;
+  const float* item_step;
+};
+
+constexpr int kPanel = 16;  // items whose factors are interleaved: coordinate by coordinate, 16 items each
+
+// For every user the n items of highest product, the rated ones left out. The lists hold -infinity and -1 at first.
+struct TopN {
+  const float* users;
+  int stride;
+  int coordinates;
+  const float* panels;
+  int64_t item_count;
+  const int64_t* rated_starts;  // null when nothing is left out
+  const int32_t* rated_columns;
+  int n;
+  int32_t* found_items;
+  float* found_scores;
+};
+
+// The same functions, built for one instruction set.
+struct Build {
+  const char* name;
+  void (*half_sweep)(const HalfSweep&, int64_t first, int64_t last, float* scratch, Statistics&);
+  double (*sgd_steps)(const SgdEpoch&, int64_t first, int64_t last);
+  void (*find_top_n)(const TopN&, int64_t first, int64_t last);
+};
+
+}  // namespace tacit

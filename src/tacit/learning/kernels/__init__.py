@@ -1,0 +1,170 @@
+"""The numeric core: half-sweeps, gradient epochs and top-N lists over arrays, compiled where possible.
+
+The compiled kernels and their NumPy twin do the same, to rounding. `TACIT_KERNEL` chooses one of them by name
+(`numpy`, or one of the compiled `v4`, `v3`, `baseline`) and `TACIT_THREADS` the number of threads; by default it is
+the fastest kernel this machine can run, on all cores this process may use.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.errors import InvalidInputError
+from tacit.learning.kernels import twin
+from tacit.learning.mixture import MixtureStatistics, NoiseMixture
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tacit.learning.matrix import Rows
+
+    Floats = NDArray[np.float32]
+
+MOST_RANK = 256
+MOST_COMPONENTS = 16
+MOST_THREADS = 1024
+_LINE = 16  # floats in a cache line: rows of factors start and end with one
+
+
+class KernelWarning(UserWarning):
+    """The compiled kernels are not there; everything works, slower."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweepResult:
+    """What a half-sweep says beside the factors: rows without a unique solution, and the mixture's sums."""
+
+    singular_rows: int
+    sums: MixtureStatistics
+
+
+def padded(factors: NDArray[Any]) -> Floats:
+    """Copy factors into rows that fill whole cache lines, zeros behind."""
+    rows, coordinates = factors.shape
+    stride = max(-(-coordinates // _LINE), 1) * _LINE
+    memory = np.zeros(rows * stride + _LINE, dtype=np.float32)
+    shift = -(memory.ctypes.data // memory.itemsize) % _LINE
+    aligned = memory[shift : shift + rows * stride].reshape(rows, stride)
+    aligned[:, :coordinates] = factors
+    return aligned
+
+
+def half_sweep(  # noqa: PLR0913 - arrays in, arrays out
+    rows: Rows,
+    table: Floats | None,
+    fixed: Floats,
+    solved: Floats,
+    *,
+    coordinates: int,
+    ridge: Floats,
+    mixture: NoiseMixture,
+    statistics: bool,
+    threads: int,
+) -> SweepResult:
+    """Solve the weighted least squares of every row of reports (Eq. 10), the other side's factors held.
+
+    The first `len(ridge)` coordinates of `solved` are replaced; the others take part as they are. Weights come from
+    the residuals under the mixture (Eq. 8), row by row, and are not kept. With `statistics`, the sums for Eq. 9 and
+    the log-likelihood (Eq. 6) are taken at the new factors. Where reports do not determine a row and there is no
+    ridge, it gets the solution of least norm.
+    """
+    native = _in_use()
+    if native is None:
+        return SweepResult(*twin.half_sweep(rows, table, fixed, solved, coordinates, ridge, mixture))
+    weights, variances = mixture.weights.tolist(), mixture.variances.tolist()
+    reports = (rows.starts, rows.columns, rows.values, table)
+    numbers = native.half_sweep(
+        kernel_name(), *reports, fixed, solved, coordinates, ridge, weights, variances, statistics, threads
+    )
+    likelihood, singular, *sums = numbers
+    by_component = np.array(sums).reshape(2, -1)
+    return SweepResult(int(singular), MixtureStatistics(likelihood, by_component[0], by_component[1]))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class ReportBlocks:
+    """Reports in blocks, user group by item group, each in random order: what gradient steps run through."""
+
+    side: int
+    starts: NDArray[np.int64]
+    users: NDArray[np.int32]
+    items: NDArray[np.int32]
+    values: NDArray[Any]
+
+
+def sgd_epoch(  # noqa: PLR0913 - as above
+    blocks: ReportBlocks, table: Floats | None, users: Floats, items: Floats, rates: Floats, *, threads: int
+) -> float:
+    """Take one gradient step for every report; return the sum of squared residuals met on the way.
+
+    The rows of `rates` are: what users keep, their step, what items keep, their step; one entry a coordinate.
+    """
+    arrays = (blocks.starts, blocks.users, blocks.items, blocks.values, table)
+    native = _in_use()
+    if native is None:
+        return twin.sgd_epoch(*arrays, users, items, rates, blocks.side)
+    return float(native.sgd_epoch(kernel_name(), *arrays, users, items, rates, blocks.side, threads))
+
+
+def top_n(
+    users: Floats, items: Floats, rated: Rows | None, n: int, *, threads: int
+) -> tuple[NDArray[np.int32], Floats]:
+    """Find the n items of highest product for every user, leaving out those rated; ties go to the lower index.
+
+    Where fewer than n are left, the list ends in item -1 with score -infinity.
+    """
+    found_items = np.full((len(users), n), -1, dtype=np.int32)
+    found_scores = np.full((len(users), n), -np.inf, dtype=np.float32)
+    native = _in_use()
+    if native is None:
+        twin.top_n(users, items, rated, found_items, found_scores)
+        return found_items, found_scores
+    left_out = (None, None) if rated is None else (rated.starts, rated.columns)
+    native.top_n(kernel_name(), users, items, users.shape[1], *left_out, found_items, found_scores, threads)
+    return found_items, found_scores
+
+
+def default_threads() -> int:
+    """Return the number of threads: `TACIT_THREADS`, or all cores this process may use."""
+    asked = os.environ.get("TACIT_THREADS", "")
+    if not asked:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
+        raise InvalidInputError(f"TACIT_THREADS is {asked!r}; set it to a whole number from 1 to {MOST_THREADS}")
+    return int(asked)
+
+
+def kernel_name() -> str:
+    """Return the name of the kernel in use."""
+    return _choose(os.environ.get("TACIT_KERNEL", ""))
+
+
+@functools.cache
+def _choose(asked: str) -> str:
+    compiled = _compiled()
+    usable = [*(compiled.builds() if compiled else []), "numpy"]
+    if asked and asked not in usable:
+        raise InvalidInputError(f"TACIT_KERNEL is {asked!r}; this machine has {', '.join(usable)}")
+    if not asked and compiled is None:
+        msg = "tacit was installed without its compiled kernels, for want of a C++ compiler or of Python's headers"
+        warnings.warn(f"{msg}; NumPy does the same, many times slower", KernelWarning, stacklevel=2)
+    return asked or usable[0]
+
+
+@functools.cache
+def _compiled() -> Any:  # noqa: ANN401 - a module
+    try:
+        return importlib.import_module("tacit.learning.kernels._native")
+    except ImportError:
+        return None
+
+
+def _in_use() -> Any:  # noqa: ANN401 - a module
+    return None if kernel_name() == "numpy" else _compiled()
