@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+PEERS := .venv-peers/installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
 .PHONY: demo test check bench docs clean
@@ -18,9 +19,16 @@ check: .venv/installed-test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-bench: .venv/installed-bench
+bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/perturb.py
 	$(BIN)/python benchmarks/world.py
+	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/recommend.py
+
+# Other libraries to compare with, in an environment of their own; one that does not install is left out.
+$(PEERS): benchmarks/peers/install.py benchmarks/peers/constraints.txt
+	$(PYTHON) benchmarks/peers/install.py
+	@touch $@
 
 docs: .venv/installed-docs
 	$(BIN)/sphinx-build --fail-on-warning --quiet docs docs/_build
@@ -40,4 +48,4 @@ docs: .venv/installed-docs
 	@touch $@
 
 clean:
-	rm -rf .venv build dist docs/_build tacit-demo .mypy_cache .ruff_cache .pytest_cache .coverage
+	rm -rf .venv .venv-peers build dist docs/_build tacit-demo .mypy_cache .ruff_cache .pytest_cache .coverage

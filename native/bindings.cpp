@@ -143,7 +143,7 @@ std::vector<double> half_sweep(const std::string& build_name, const Array<int64_
   demand(int64_t(solved.shape(0)) == rows && solved.shape(1) == fixed.shape(1), "the two sides' factors do not fit");
   demand(stride % 16 == 0 && coordinates <= stride && coordinates <= kMostCoordinates, "factors must be padded to 16");
   demand(ridge.size() >= 1 && int(ridge.size()) <= coordinates && threads >= 1, "ridge or threads out of range");
-  const bool ridged = std::all_of(ridge.data(), ridge.data() + ridge.size(), [](float each) { return each > 0.0f; });
+  const bool ridged = std::any_of(ridge.data(), ridge.data() + ridge.size(), [](float each) { return each > 0.0f; });
   demand(!weights.empty() && weights.size() <= kMostComponents && weights.size() == variances.size(),
          "a mixture has 1 to 16 components");
   const std::vector<int> order = widest_first(weights, variances);

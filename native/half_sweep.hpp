@@ -33,12 +33,13 @@ inline void decode(const Rows& rows, int64_t from, int count, float* to) {
   }
 }
 
-// Asks for the factors of later reports. Columns of one row of reports follow those of the row before, so looking
-// ahead over the row's end is useful too; only the end of all reports is a limit.
-inline void prefetch(const HalfSweep& sweep, int64_t report) {
-  if (report >= sweep.reports) return;
-  const float* row = sweep.fixed + int64_t(sweep.rows.columns[report]) * sweep.stride;
-  for (int at = 0; at < sweep.stride; at += 16) __builtin_prefetch(row + at);
+// Finds the factors of reports a block later. Columns of one row of reports follow those of the row before, so looking
+// over the row's end is useful too; behind the last report of all there is nothing to look for.
+inline void look_ahead(const HalfSweep& sweep, int64_t from, int count, const float** ahead) {
+  for (int report = 0; report < count; ++report) {
+    const int64_t later = from + report + kBlock < sweep.reports ? from + report + kBlock : from;
+    ahead[report] = sweep.fixed + int64_t(sweep.rows.columns[later]) * sweep.stride;
+  }
 }
 
 // Multiplies the factors of up to kLanes reports with `own`; lanes beyond `count` repeat the last report.
@@ -215,8 +216,10 @@ class RowSolver {
     for (int64_t from = start_of(row); from < start_of(row + 1); from += kBlock) {
       const int count = block_size(from, row);
       float shares[kBlock];
+      const float* ahead[kBlock];
       weigh_block(from, count, own, shares);
-      add_products({weighted_, stride_, count}, shares, system);
+      look_ahead(sweep_, from, count, ahead);
+      add_products({weighted_, stride_, count, ahead}, shares, system);
     }
     for (int at = 0; at < sweep_.free; ++at) {
       system.row(at)[at] += sweep_.ridge[at];
@@ -232,7 +235,6 @@ class RowSolver {
   // residual. In three passes, because each of them has much that can go on at the same time.
   void weigh_block(int64_t from, int count, const float* own, float* shares) {
     float roots[kBlock];
-    for (int ahead = 0; ahead < count; ++ahead) prefetch(sweep_, from + ahead + kBlock);
     residuals_of(from, count, own, shares);
     weight_roots(sweep_.mixture, shares, count, roots);
     for (int report = 0; report < count; ++report) copy_weighted(from + report, roots[report], report);

@@ -49,7 +49,7 @@ struct HalfSweep {
   int free;
   int64_t reports;     // of all rows
   const float* ridge;  // one for each free coordinate
-  bool ridged;         // whether they are all positive
+  bool ridged;         // whether any is positive
   Mixture mixture;
   bool with_statistics;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels.hpp"
+#include "solve.hpp"
 #include "vector.hpp"
 
 namespace {
@@ -9,7 +10,7 @@ namespace {
 using tacit::kPanel;
 using tacit::TopN;
 
-constexpr int kUsersAtOnce = 8;
+constexpr int kUsersAtOnce = kTileRows;
 constexpr int kPanelVectors = kPanel / kLanes;
 constexpr int kPanelsAtOnce = 16;  // panels that stay in the first-level cache while users pass by
 
@@ -66,8 +67,10 @@ inline bool is_rated(const TopN& search, int64_t user, int32_t item) {
   return first < search.rated_starts[user + 1] && search.rated_columns[first] == item;
 }
 
-// Scores of kUsersAtOnce users for one panel of items.
-inline void score_panel(const TopN& search, const float* const* users, const float* panel, float (*scores)[kPanel]) {
+// Scores of kUsersAtOnce users for one panel of items. They are written down only if one of them is above its user's
+// limit, which is rare once the lists have filled.
+inline bool score_panel(const TopN& search, const float* const* users, const float* limits, const float* panel,
+                        float (*scores)[kPanel]) {
   Vector sums[kUsersAtOnce][kPanelVectors] = {};
   for (int at = 0; at < search.coordinates; ++at, panel += kPanel) {
     Vector items[kPanelVectors];
@@ -75,21 +78,21 @@ inline void score_panel(const TopN& search, const float* const* users, const flo
     for (int user = 0; user < kUsersAtOnce; ++user)
       for (int part = 0; part < kPanelVectors; ++part) sums[user][part] += users[user][at] * items[part];
   }
+  IntVector above{};
+  for (int user = 0; user < kUsersAtOnce; ++user)
+    for (int part = 0; part < kPanelVectors; ++part) above |= sums[user][part] > filled(limits[user]);
+  if (!any_of(above)) return false;
   for (int user = 0; user < kUsersAtOnce; ++user)
     for (int part = 0; part < kPanelVectors; ++part) store(scores[user] + part * kLanes, sums[user][part]);
+  return true;
 }
 
-inline bool any_above(const float* scores, float limit) {
-  IntVector above{};
-  for (int part = 0; part < kPanelVectors; ++part) above |= load(scores + part * kLanes) > filled(limit);
-  int32_t any = 0;
-  for (int lane = 0; lane < kLanes; ++lane) any |= above[lane];
-  return any != 0;
+inline ShortList list_of(const TopN& search, int64_t user) {
+  return {search.found_scores + user * search.n, search.found_items + user * search.n, search.n};
 }
 
 inline void take_candidates(const TopN& search, int64_t user, int64_t panel, const float* scores) {
-  ShortList list{search.found_scores + user * search.n, search.found_items + user * search.n, search.n};
-  if (!any_above(scores, list.scores[0])) return;
+  ShortList list = list_of(search, user);
   for (int at = 0; at < kPanel; ++at) {
     const int64_t item = panel * kPanel + at;
     if (scores[at] > list.scores[0] && item < search.item_count && !is_rated(search, user, int32_t(item)))
@@ -97,26 +100,35 @@ inline void take_candidates(const TopN& search, int64_t user, int64_t panel, con
   }
 }
 
+// Passes some panels by kUsersAtOnce users, or fewer at the end; the places of missing ones repeat the first.
+inline void search_panels(const TopN& search, int64_t user, int count, int64_t from, int64_t to) {
+  const float* rows[kUsersAtOnce];
+  float limits[kUsersAtOnce];
+  for (int each = 0; each < kUsersAtOnce; ++each) {
+    const int64_t here = user + (each < count ? each : 0);
+    rows[each] = search.users + here * search.stride;
+    limits[each] = list_of(search, here).scores[0];
+  }
+  for (int64_t panel = from; panel < to; ++panel) {
+    float scores[kUsersAtOnce][kPanel];
+    if (!score_panel(search, rows, limits, search.panels + panel * kPanel * search.coordinates, scores)) continue;
+    for (int each = 0; each < count; ++each) {
+      take_candidates(search, user + each, panel, scores[each]);
+      limits[each] = list_of(search, user + each).scores[0];
+    }
+    for (int each = count; each < kUsersAtOnce; ++each) limits[each] = limits[0];
+  }
+}
+
 // Fills the lists of users [first, last).
 inline void find_top_n(const TopN& search, int64_t first, int64_t last) {
   const int64_t panels = (search.item_count + kPanel - 1) / kPanel;
-  const int64_t panel_floats = int64_t(kPanel) * search.coordinates;
   for (int64_t from = 0; from < panels; from += kPanelsAtOnce) {
     const int64_t to = from + kPanelsAtOnce < panels ? from + kPanelsAtOnce : panels;
-    for (int64_t user = first; user < last; user += kUsersAtOnce) {
-      const int count = last - user < kUsersAtOnce ? int(last - user) : kUsersAtOnce;
-      const float* rows[kUsersAtOnce];
-      for (int each = 0; each < kUsersAtOnce; ++each)
-        rows[each] = search.users + (user + (each < count ? each : 0)) * search.stride;
-      for (int64_t panel = from; panel < to; ++panel) {
-        float scores[kUsersAtOnce][kPanel];
-        score_panel(search, rows, search.panels + panel * panel_floats, scores);
-        for (int each = 0; each < count; ++each) take_candidates(search, user + each, panel, scores[each]);
-      }
-    }
+    for (int64_t user = first; user < last; user += kUsersAtOnce)
+      search_panels(search, user, last - user < kUsersAtOnce ? int(last - user) : kUsersAtOnce, from, to);
   }
-  for (int64_t user = first; user < last; ++user)
-    ShortList{search.found_scores + user * search.n, search.found_items + user * search.n, search.n}.sort();
+  for (int64_t user = first; user < last; ++user) list_of(search, user).sort();
 }
 
 }  // namespace

@@ -44,6 +44,13 @@ inline Vector from_bits(IntVector bits) {
   return vector;
 }
 
+inline bool any_of(IntVector mask) {
+  int64_t words[sizeof mask / 8], any = 0;
+  std::memcpy(words, &mask, sizeof mask);
+  for (int64_t word : words) any |= word;
+  return any != 0;
+}
+
 inline Vector square_root(Vector vector) {
   Vector root;
   for (int lane = 0; lane < kLanes; ++lane) root[lane] = __builtin_sqrtf(vector[lane]);

@@ -91,6 +91,16 @@ def test_a_half_sweep_is_that_of_the_twin(
         assert (solved[1] == problem.start[1]).all()  # nobody said anything about it
 
 
+def test_a_ridge_on_some_coordinates_only_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(3, 6, ridge=0.0)
+    problem.ridge[:4] = 0.5
+    monkeypatch.setenv("TACIT_KERNEL", "numpy")
+    expected, _ = problem.solve()
+    for name in COMPILED:
+        monkeypatch.setenv("TACIT_KERNEL", name)
+        np.testing.assert_allclose(problem.solve()[0], expected, rtol=1e-3, atol=1e-4)
+
+
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), rank=st.integers(1, 40), components=st.integers(1, 16), ridge=st.floats(0.05, 5))
 def test_any_mixture_gives_the_weights_of_the_twin(seed: int, rank: int, components: int, ridge: float) -> None:

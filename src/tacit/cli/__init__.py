@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from typing import NoReturn
 
 import click
@@ -16,6 +17,9 @@ from tacit.files import reason_of
 COMMANDS = {
     "policy": "tacit.cli.policy",
     "perturb": "tacit.cli.perturb",
+    "fit": "tacit.cli.fit",
+    "recommend": "tacit.cli.recommend",
+    "similar": "tacit.cli.similar",
     "audit": "tacit.cli.audit",
     "noise": "tacit.cli.noise",
     "demo": "tacit.cli.demo",
@@ -47,11 +51,14 @@ def tacit() -> None:
     Example:
       tacit policy new --scale 1:5:1 --epsilon 1 -o policy.json
       tacit perturb ratings.csv --policy policy.json -o reports.parquet
+      tacit fit reports.parquet --policy policy.json -o model/
+      tacit recommend model/ --user 42
     """
 
 
 def main() -> NoReturn:
     """Run the command; bad input ends in one line on standard error and status 2."""
+    warnings.formatwarning = _one_line
     try:
         status = tacit.main(standalone_mode=False)
     except click.Abort:
@@ -70,6 +77,10 @@ def main() -> NoReturn:
     except OSError as error:
         _leave(f"{error.filename or 'input or output'}: {reason_of(error)}", _BAD_INPUT)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _one_line(message: Warning | str, *_: object, **__: object) -> str:
+    return f"tacit: {message}\n"
 
 
 def _leave(message: str, status: int) -> NoReturn:

@@ -1,1 +1,34 @@
 """Learning from reports: what perturbed ratings tell, all together."""
+
+from tacit.learning.fit import fit, memory_needed
+from tacit.learning.matrix import ReportMatrix, read_reports
+from tacit.learning.model import Model
+from tacit.learning.options import (
+    MODELS,
+    GlobalMeanOptions,
+    MfAlsOptions,
+    MfSgdOptions,
+    MogMfOptions,
+    OffsetsOptions,
+    Options,
+    SvdOptions,
+)
+from tacit.learning.trace import FitTrace, Iteration
+
+__all__ = [
+    "MODELS",
+    "FitTrace",
+    "GlobalMeanOptions",
+    "Iteration",
+    "MfAlsOptions",
+    "MfSgdOptions",
+    "Model",
+    "MogMfOptions",
+    "OffsetsOptions",
+    "Options",
+    "ReportMatrix",
+    "SvdOptions",
+    "fit",
+    "memory_needed",
+    "read_reports",
+]

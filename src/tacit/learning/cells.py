@@ -9,13 +9,13 @@ import numpy as np
 
 from tacit.errors import ReportError
 from tacit.learning.reports import Reports, blocks, checked_ids, tally
-from tacit.learning.vocabulary import MOST_IDS, Vocabulary, plain_ids
+from tacit.privacy.vocabulary import MOST_IDS, Vocabulary, plain_ids
 from tacit.tables import Ids, column_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tacit.learning.vocabulary import IdList
+    from tacit.privacy.vocabulary import IdList
 
 
 @dataclass(frozen=True, eq=False)

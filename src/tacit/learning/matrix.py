@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from tacit.learning.vocabulary import IdList, Vocabulary
     from tacit.privacy.policy import Policy
     from tacit.privacy.scale import RatingScale
+    from tacit.privacy.vocabulary import IdList, Vocabulary
 
 _FORMAT = "tacit-matrix/1"
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-# A component narrower than this share of the reports' variance has collapsed onto reports it explains
-# exactly, where its likelihood has no bound; one with less weight than this has emptied.
+# A component whose variance falls below this share of the squared width of the scale has collapsed onto reports
+# that it explains exactly, where its likelihood has no bound; one with less weight than this has emptied.
 NARROWEST_SHARE = 1e-6
 LEAST_WEIGHT = 1e-10
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import InvalidInputError, ReportError
-from tacit.learning.vocabulary import as_ids
 from tacit.privacy.report import POLICY_KEY
+from tacit.privacy.vocabulary import as_ids
 from tacit.tables import Column, Ids, column_of, columns_of, metadata_of, read_metadata, read_table, release_memory
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from tacit.learning.vocabulary import IdList
     from tacit.privacy.policy import Policy
     from tacit.privacy.scale import RatingScale
+    from tacit.privacy.vocabulary import IdList
 
     RowPolicies = NDArray[np.int16] | int
 

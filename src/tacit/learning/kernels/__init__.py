@@ -113,12 +113,13 @@ def sgd_epoch(  # noqa: PLR0913 - as above
     return float(native.sgd_epoch(kernel_name(), *arrays, users, items, rates, blocks.side, threads))
 
 
-def top_n(
-    users: Floats, items: Floats, rated: Rows | None, n: int, *, threads: int
+def top_n(  # noqa: PLR0913 - as above
+    users: Floats, items: Floats, rated: Rows | None, n: int, *, coordinates: int | None = None, threads: int
 ) -> tuple[NDArray[np.int32], Floats]:
     """Find the n items of highest product for every user, leaving out those rated; ties go to the lower index.
 
-    Where fewer than n are left, the list ends in item -1 with score -infinity.
+    Where fewer than n are left, the list ends in item -1 with score -infinity. Only the first `coordinates`
+    of a row are looked at: behind them is padding.
     """
     found_items = np.full((len(users), n), -1, dtype=np.int32)
     found_scores = np.full((len(users), n), -np.inf, dtype=np.float32)
@@ -127,7 +128,9 @@ def top_n(
         twin.top_n(users, items, rated, found_items, found_scores)
         return found_items, found_scores
     left_out = (None, None) if rated is None else (rated.starts, rated.columns)
-    native.top_n(kernel_name(), users, items, users.shape[1], *left_out, found_items, found_scores, threads)
+    native.top_n(
+        kernel_name(), users, items, coordinates or users.shape[1], *left_out, found_items, found_scores, threads
+    )
     return found_items, found_scores
 
 

@@ -56,7 +56,7 @@ def solve_row(
     roots = np.sqrt(entry_weights(mixture, values - other @ own))
     targets = roots * (values - other[:, free:] @ own[free:])
     design = roots[:, None] * other[:, :free]
-    if np.all(ridge > 0):
+    if np.any(ridge > 0):
         design = np.vstack([design, np.diag(np.sqrt(ridge))])
         targets = np.concatenate([targets, np.zeros(free)])
     if not np.isfinite(targets).all():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.dtypes import StringDType
 
 from tacit.errors import InvalidInputError, ModelError
-from tacit.learning import vocabulary
-from tacit.learning.vocabulary import Vocabulary
+from tacit.privacy import vocabulary
+from tacit.privacy.vocabulary import Vocabulary
 
 INT64 = np.iinfo(np.int64)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8)

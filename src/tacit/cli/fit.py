@@ -1,0 +1,136 @@
+"""`tacit fit`: reports in, a model out."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from tacit.cli.model_options import options_of, settings_of
+from tacit.cli.options import json_option, note, print_json
+from tacit.cli.progress import fit_progress
+from tacit.errors import ModelError
+from tacit.learning import Model, Options, memory_needed, read_reports
+from tacit.learning import fit as fit_model
+from tacit.learning.model_files import check_place
+from tacit.privacy.policy import Policy
+
+if TYPE_CHECKING:
+    from tacit.learning import ReportMatrix
+
+_LOCAL = "local"
+_MUCH_MEMORY = 500e6
+
+
+@click.command()
+@click.argument("reports", nargs=-1, required=True, metavar="REPORTS...")
+@click.option("--policy", "policies", multiple=True, required=True, metavar="FILE", help="Of the reports; may repeat.")
+@click.option("--model", "name", default="mog-mf", show_default=True, metavar="NAME", help="Which model to fit.")
+@click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the model goes.")
+@click.option("--rank", type=int, help="Number of factors, short for --option rank=RANK.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of random starts. Default: drawn, and written down.")
+@click.option("--option", "lines", multiple=True, metavar="NAME=VALUE", help="An option of the model; may repeat.")
+@click.option("--engine", default=_LOCAL, show_default=True, help="Where to compute: local is all there is yet.")
+@click.option("--threads", type=click.IntRange(1, 1024), help="How many to use. Default: all cores.")
+@click.option("--checkpoint", metavar="FOLDER", help="Keep the fit here while it runs, and go on from it.")
+@json_option
+def fit(
+    *,
+    reports: tuple[str, ...],
+    policies: tuple[str, ...],
+    name: str,
+    output: str,
+    rank: int | None,
+    seed: int | None,
+    lines: tuple[str, ...],
+    engine: str,
+    threads: int | None,
+    checkpoint: str | None,
+    as_json: bool,
+) -> None:
+    """Fit a model to files of reports.
+
+    The same reports, options and seed give the same model, whatever the number
+    of threads. Ctrl-C ends the fit early: the model is then saved as it was
+    after the last whole iteration, with status 0.
+
+    \b
+    Example:
+      tacit fit reports.parquet --policy policy.json --model mog-mf --rank 10 --seed 1 -o model/
+    """
+    _check_engine(engine)
+    options = options_of(name, settings_of([*lines, *([] if rank is None else [f"rank={rank}"])]))
+    _check_places(output, checkpoint)
+    matrix = read_reports(reports, [Policy.load(path) for path in policies])
+    chosen = secrets.randbits(32) if seed is None else seed
+    _announce(matrix, options, chosen)
+    began = time.perf_counter()
+    with fit_progress(int(getattr(options, "iterations", getattr(options, "epochs", 1)))) as watch:
+        rng = np.random.default_rng(chosen)
+        model = fit_model(matrix, options, rng, seed=chosen, threads=threads, watch=watch, checkpoint=checkpoint)
+    seconds = time.perf_counter() - began
+    model.save(output)
+    _report(model, output, seconds)
+    if as_json:
+        print_json(_document(model, output, seconds))
+
+
+def _check_engine(engine: str) -> None:
+    if engine != _LOCAL:
+        raise ModelError(f"engine {engine[:40]!r} is not part of this version of tacit; leave --engine out")
+
+
+def _check_places(output: str, checkpoint: str | None) -> None:
+    """Refuse places that could not be written to before a long fit, not after it."""
+    check_place(output)
+    if checkpoint is not None and Path(checkpoint).resolve().is_relative_to(Path(output).resolve()):
+        raise ModelError(f"checkpoint {checkpoint} lies in {output}, which the model will replace; keep it elsewhere")
+
+
+def _announce(matrix: ReportMatrix, options: Options, seed: int) -> None:
+    users, items = matrix.shape
+    rank = f" of rank {options.rank}" if hasattr(options, "rank") else ""
+    size = f"{matrix.reports:,} reports of {users:,} users on {items:,} items"
+    note(f"fitting {options.model}{rank} to {size}; seed {seed}")
+    needed = memory_needed(matrix, options)
+    if needed > _MUCH_MEMORY:
+        note(f"it takes about {needed / 1e9:.1f} GB of memory")
+
+
+def _report(model: Model, output: str, seconds: float) -> None:
+    for line in model.trace.notes:
+        note(line)
+    count = len(model.trace.iterations)
+    done = f"{count} {'iteration' if count == 1 else 'iterations'} in {seconds:.1f} s"
+    if model.trace.stopped == "interrupted":
+        note(f"interrupted after {done}; the model as it was then is in {output}")
+    else:
+        note(f"ended after {done} ({model.trace.stopped}); the model is in {output}")
+
+
+def _document(model: Model, output: str, seconds: float) -> dict[str, Any]:
+    last = model.trace.iterations[-1]
+    return {
+        "model": model.name,
+        "iterations": len(model.trace.iterations),
+        "seconds": seconds,
+        "objective": _finite(last.objective),
+        "seed": model.provenance.seed,
+        "likelihood": _finite(last.likelihood),
+        "stopped": model.trace.stopped,
+        "notes": list(model.trace.notes),
+        "users": len(model.users),
+        "items": len(model.items),
+        "reports": model.reports,
+        "options": model.options,
+        "output": output,
+    }
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None

@@ -1,0 +1,94 @@
+"""Models that need no iteration of their own: the mean, offsets, and the truncated SVD."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.errors import ModelError
+from tacit.learning.factors import FactorPair, Ridge, Sweeper
+from tacit.learning.mixture import NoiseMixture
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tacit.learning.matrix import ReportMatrix
+
+    Doubles = NDArray[np.float64]
+
+_OFFSET_SWEEPS = 10
+
+
+def fit_offsets(matrix: ReportMatrix, regularisation: float, threads: int) -> tuple[FactorPair, float]:
+    """Fit the mean and offsets alone by alternating ridge regression; return them and the sum of squares left."""
+    people, things = matrix.shape
+    pair = FactorPair.of(np.zeros((people, 0)), np.zeros((things, 0)), offsets=True)
+    sweeper = Sweeper(matrix, matrix.mean, Ridge(0.0, regularisation), threads)
+    left = 0.0
+    for _ in range(_OFFSET_SWEEPS):
+        sweeper.users(pair, NoiseMixture.single())
+        left = float(sweeper.items(pair, NoiseMixture.single()).sums.square[0])
+    return pair, left
+
+
+def item_means(matrix: ReportMatrix, fill: str) -> Doubles:
+    """Return what fills the gaps of every item's column: its mean report, or the mean of all."""
+    means = np.full(matrix.shape[1], matrix.mean)
+    if fill == "item":
+        rated = np.flatnonzero(matrix.by_item.counts())
+        sums = np.add.reduceat(matrix.values_of(matrix.by_item), matrix.by_item.starts[rated], dtype=np.float64)
+        means[rated] = sums / matrix.by_item.counts()[rated]
+    return means
+
+
+def svd_pair(matrix: ReportMatrix, rank: int, fill: str, rng: np.random.Generator) -> FactorPair:
+    """Decompose the filled matrix, which is sparse plus a row repeated, and share the singular values out evenly."""
+    people, things = matrix.shape
+    if rank > min(people, things):
+        raise ModelError(f"svd: rank is {rank}; {people} users and {things} items allow {min(people, things)} at most")
+    filled = _Filled(matrix, item_means(matrix, fill))
+    left, singular, right = filled.truncated(rank, rng)
+    roots = np.sqrt(singular)
+    return FactorPair.of(left * roots, right.T * roots, offsets=False)
+
+
+class _Filled:
+    """The matrix with its gaps filled, never written out: gaps + ones x fill."""
+
+    def __init__(self, matrix: ReportMatrix, fill: Doubles) -> None:
+        from scipy.sparse import csr_array  # noqa: PLC0415 - a slow import
+
+        rows = matrix.by_user
+        known = matrix.values_of(rows) - fill[rows.columns].astype(np.float32)
+        self.known = csr_array((known, rows.columns, rows.starts), shape=matrix.shape)
+        self.fill = fill
+
+    def truncated(self, rank: int, rng: np.random.Generator) -> tuple[Doubles, Doubles, Doubles]:
+        from scipy.sparse.linalg import LinearOperator, svds  # noqa: PLC0415 - a slow import
+
+        people, things = self.known.shape
+        if rank >= min(people, things):
+            return _leading(np.linalg.svd(self.known.toarray() + self.fill, full_matrices=False), rank)
+        operator = LinearOperator(
+            (people, things), matvec=self._times, rmatvec=self._transposed_times, dtype=np.float64
+        )
+        start = rng.standard_normal(min(people, things))
+        return _leading(svds(operator, k=rank, v0=start, solver="arpack"), rank)
+
+    def _times(self, vector: Any) -> Doubles:  # noqa: ANN401 - called by SciPy
+        flat = np.asarray(vector, dtype=np.float64).ravel()
+        return np.asarray(self.known @ flat + self.fill @ flat)
+
+    def _transposed_times(self, vector: Any) -> Doubles:  # noqa: ANN401 - as above
+        flat = np.asarray(vector, dtype=np.float64).ravel()
+        return np.asarray(self.known.T @ flat + self.fill * flat.sum())
+
+
+def _leading(parts: Any, rank: int) -> tuple[Doubles, Doubles, Doubles]:  # noqa: ANN401 - SciPy's and NumPy's tuples differ
+    """Put the largest singular values first, and give every pair of vectors a fixed sign."""
+    left, singular, right = parts
+    order = np.argsort(-singular, kind="stable")[:rank]
+    left, right = left[:, order], right[order]
+    signs = np.where(right.sum(axis=1) < 0, -1.0, 1.0)
+    return left * signs, singular[order], right * signs[:, None]

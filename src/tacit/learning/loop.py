@@ -1,0 +1,121 @@
+"""The loop of every iterative fit: progress, stopping, interruption and checkpoints."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.learning.factors import squares
+from tacit.learning.trace import FitTrace, Iteration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tacit.learning.checkpoint import Checkpoint
+    from tacit.learning.factors import FactorPair
+    from tacit.learning.mixture import NoiseMixture
+
+    Watch = Callable[[Iteration], None]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class State:
+    """Where a fit stands after an iteration."""
+
+    pair: FactorPair
+    mixture: NoiseMixture
+    iterations: tuple[Iteration, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """What one iteration leads to: the new mixture, and how good the factors are."""
+
+    mixture: NoiseMixture
+    objective: float
+    likelihood: float | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Conduct:
+    """How a fit is run: who watches, and where it is kept."""
+
+    threads: int
+    watch: Watch | None = None
+    checkpoint: Checkpoint | None = None
+
+
+def iterate(
+    state: State, step: Callable[[State], Step], conduct: Conduct, *, iterations: int, tolerance: float
+) -> tuple[State, FitTrace]:
+    """Repeat a step until the user factors stop changing (Algorithm 2), the limit, or an interrupt."""
+    if conduct.checkpoint is not None:
+        state = conduct.checkpoint.resumed(state)
+    with _held_interrupts() as interrupted:
+        stopped = _reason_to_stop(state, iterations, tolerance)
+        while not stopped:
+            state = _advance(state, step)
+            stopped = _reason_to_stop(state, iterations, tolerance)
+            try:
+                if conduct.watch is not None:
+                    conduct.watch(state.iterations[-1])
+            except KeyboardInterrupt:
+                interrupted.set()
+            if interrupted.is_set() and not stopped:
+                stopped = "interrupted"
+            if conduct.checkpoint is not None:
+                conduct.checkpoint.keep(state, now=bool(stopped))
+    return state, FitTrace(state.iterations, stopped, state.notes)
+
+
+def _advance(state: State, step: Callable[[State], Step]) -> State:
+    began = time.perf_counter()
+    before = state.pair.users.copy()
+    size = max(squares(before), np.finfo(np.float64).tiny)
+    done = step(state)
+    before -= state.pair.users
+    this = Iteration(
+        number=len(state.iterations) + 1,
+        objective=done.objective,
+        likelihood=done.likelihood,
+        change=float(np.sqrt(squares(before) / size)),
+        seconds=time.perf_counter() - began,
+        weights=tuple(done.mixture.weights.tolist()) if done.likelihood is not None else (),
+        variances=tuple(done.mixture.variances.tolist()) if done.likelihood is not None else (),
+    )
+    notes = tuple(f"iteration {this.number}: {note}" for note in done.notes)
+    return State(state.pair, done.mixture, (*state.iterations, this), state.notes + notes)
+
+
+def _reason_to_stop(state: State, iterations: int, tolerance: float) -> str:
+    if state.iterations and state.iterations[-1].change < tolerance:
+        return "converged"
+    return "iterations" if len(state.iterations) >= iterations else ""
+
+
+@contextmanager
+def _held_interrupts() -> Iterator[threading.Event]:
+    """Let the first interrupt wait for the end of the iteration, so that a whole one is kept; not the second."""
+    interrupted = threading.Event()
+    own = threading.current_thread() is threading.main_thread()
+    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield interrupted
+        return
+
+    def hold(*_: object) -> None:
+        interrupted.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    signal.signal(signal.SIGINT, hold)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

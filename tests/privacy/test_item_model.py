@@ -1,0 +1,341 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tacit.errors import FileError, ModelError
+from tacit.privacy.item_model import ItemModel
+from tacit.privacy.scale import RatingScale
+from tacit.privacy.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+FINE = RatingScale.parse("-10:10:0.25")
+
+
+def make_items(ids: Any = ("a", "b", "7"), rank: int = 2) -> ItemModel:
+    rng = np.random.default_rng(3)
+    factors = rng.normal(size=(len(ids), rank)).astype(np.float32)
+    return ItemModel(FINE, Vocabulary.of(list(ids)), 0.1, rng.normal(size=len(ids)).astype(np.float32), factors)
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("ids", [("a", "b", "7"), (5, 6), ("\u00e9\U0001d11e",)])
+@pytest.mark.parametrize("rank", [0, 1, 20])
+def test_an_item_model_comes_back_as_it_was_saved(tmp_path: Path, ids: Any, rank: int) -> None:
+    made = make_items(ids, rank)
+    made.save(tmp_path / "items")
+    again = ItemModel.load(tmp_path / "items")
+    assert (again.scale, again.mean, again.rank) == (made.scale, made.mean, rank)
+    assert again.items.ids.tolist() == list(ids)
+    np.testing.assert_array_equal(again.factors, made.factors)
+    np.testing.assert_array_equal(again.offsets, made.offsets)
+    assert names_in(tmp_path / "items") == ["items.json", "items.npz"]
+    assert names_in(tmp_path) == ["items"]
+    with np.load(tmp_path / "items" / "items.npz", allow_pickle=False) as arrays:  # any NumPy can read it
+        assert arrays["factors"].shape == (len(ids), rank)
+
+
+def test_a_score_is_mean_offsets_and_product() -> None:
+    made = make_items()
+    vector = np.array([0.5, -2.0])
+    expected = 0.1 + 0.25 + made.offsets + made.factors @ vector
+    np.testing.assert_allclose(made.scores(vector, 0.25), expected, rtol=1e-6)
+    np.testing.assert_allclose(made.scores([0.5, -2.0], 0.25), expected, rtol=1e-6)
+    assert made.scores([0, 0]).dtype == np.float32
+    for bad in ([1.0], [[1.0, 2.0]], [1.0, float("nan")]):
+        with pytest.raises(ModelError, match="is not 2 finite numbers"):
+            made.scores(bad)
+
+
+def test_parts_that_do_not_fit_are_refused() -> None:
+    words, ones = Vocabulary.of(["a", "b"]), np.ones(2, np.float32)
+    table = np.ones((2, 1), np.float32)
+    for parts, complaint in (
+        ((words, np.nan, ones, table), "the mean is nan"),
+        ((words, 0.0, ones[:1], table), "item offsets are float32 of shape"),
+        ((words, 0.0, ones, table[:1]), "item factors are float32 of shape"),
+        ((words, 0.0, ones, ones), "item factors are float32 of shape"),
+        ((words, 0.0, ones, table * np.inf), "not all finite"),
+        ((words, 0.0, ones, table.astype(np.float64)), "item factors are float64"),
+        ((Vocabulary.of([]), 0.0, ones[:0], table[:0]), "without items"),
+    ):
+        with pytest.raises(ModelError, match=complaint):
+            ItemModel(FINE, *parts)
+    with pytest.raises(ValueError, match="read-only"):
+        make_items().factors[0] = 1
+
+
+def test_an_item_model_or_an_empty_folder_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "items"
+    target.mkdir()
+    make_items().save(target)
+    make_items(("x",)).save(str(target))
+    assert ItemModel.load(target).items.ids.tolist() == ["x"]
+    assert names_in(tmp_path) == ["items"]
+
+
+def occupied(target: Path, how: str) -> None:
+    """Put something in the way that must survive."""
+    target.parent.mkdir(exist_ok=True)
+    if how == "file":
+        target.write_text("mine", encoding="utf-8")
+    elif how == "link":
+        (target.parent / "elsewhere").mkdir()
+        target.symlink_to(target.parent / "elsewhere")
+    elif how == "dangling link":
+        target.symlink_to(target.parent / "nowhere")
+    else:
+        make_items().save(target) if how in {"extra file", "other format", "no JSON"} else target.mkdir()
+        {
+            "extra file": lambda: (target / "notes.txt").write_text("mine", encoding="utf-8"),
+            "only a file": lambda: (target / "thesis.doc").write_text("mine", encoding="utf-8"),
+            "other format": lambda: (target / "items.json").write_text('{"format": "x"}', encoding="utf-8"),
+            "no JSON": lambda: (target / "items.json").write_bytes(b"\xff"),
+        }[how]()
+
+
+@pytest.mark.parametrize(
+    "how", ["file", "link", "dangling link", "extra file", "only a file", "other format", "no JSON"]
+)
+def test_nothing_else_is_ever_replaced(tmp_path: Path, how: str) -> None:
+    target = tmp_path / "place" / "items"
+    occupied(target, how)
+    before = sorted(str(path) for path in tmp_path.rglob("*"))
+    with pytest.raises(FileError, match="choose another"):
+        make_items().save(target)
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "/", "a\0b", "absent/items"])
+def test_a_name_that_is_no_folders_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileError, match=r"choose another|make it first"):
+        make_items().save(name)
+    assert names_in(tmp_path) == []
+
+
+def test_a_failure_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_items().save(tmp_path / "items")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(FileError, match=r"cannot write .*items: No space left on device; free space"):
+        make_items(("x",)).save(tmp_path / "items")
+    monkeypatch.undo()
+    assert ItemModel.load(tmp_path / "items").items.ids.tolist() == ["a", "b", "7"]
+    assert names_in(tmp_path) == ["items"]
+
+
+def test_the_old_folder_comes_back_when_the_new_one_cannot_take_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_items().save(tmp_path / "items")
+    rename = type(tmp_path).rename
+
+    def refuse_new(self: Path, target: Path) -> Path:
+        if self.name.endswith(".partial"):
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(type(tmp_path), "rename", refuse_new)
+    with pytest.raises(FileError, match="Permission denied"):
+        make_items(("x",)).save(tmp_path / "items")
+    assert ItemModel.load(tmp_path / "items").items.ids.tolist() == ["a", "b", "7"]
+    assert names_in(tmp_path) == ["items"]
+
+
+def test_a_full_disk_is_one_error_and_leaves_nothing(tmp_path: Path) -> None:
+    code = """
+import resource, signal, numpy as np
+from tacit import RatingScale
+from tacit.errors import FileError
+from tacit.privacy.item_model import ItemModel, Vocabulary
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+many = np.ones((5000, 4), np.float32)
+try:
+    ItemModel(RatingScale.parse("1:5:1"), Vocabulary.of(np.arange(5000)), 0.0, many[:, 0].copy(), many).save("items")
+except FileError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "cannot write items: File too large; free space or choose another place\n"
+    assert done.stderr == ""
+    assert names_in(tmp_path) == []
+
+
+def arrays_file(arrays: dict[str, Any], **how: Any) -> bytes:
+    file = io.BytesIO()
+    (np.savez_compressed if how.get("compressed") else np.savez)(file, **arrays)
+    return file.getvalue()
+
+
+def sealed(folder: Path, content: bytes) -> None:
+    """Put other arrays into a folder, with a document that says they are right."""
+    (folder / "items.npz").write_bytes(content)
+    document = json.loads((folder / "items.json").read_bytes())
+    document["files"]["items.npz"] = {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+    (folder / "items.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+def edited(**changes: Any) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        document = json.loads((folder / "items.json").read_bytes())
+        for name, value in changes.items():
+            document.pop(name) if value is ... else document.update({name: value})
+        (folder / "items.json").write_text(json.dumps(document), encoding="utf-8")
+
+    return edit
+
+
+def arrays_with(**changes: Any) -> Callable[[Path], None]:
+    def edit(folder: Path) -> None:
+        with np.load(folder / "items.npz") as saved:
+            arrays = {name: array for name, array in (dict(saved) | changes).items() if array is not None}
+        sealed(folder, arrays_file(arrays))
+
+    return edit
+
+
+def replaced(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(content) and None
+
+
+def pipe(folder: Path) -> None:
+    (folder / "items.npz").unlink()
+    os.mkfifo(folder / "items.npz")
+
+
+def endless(folder: Path) -> None:
+    (folder / "items.npz").unlink()
+    (folder / "items.npz").symlink_to("/dev/zero")
+
+
+def npy_only(folder: Path) -> None:
+    file = io.BytesIO()
+    np.save(file, np.ones(3))
+    sealed(folder, file.getvalue())
+
+
+def lying_header(folder: Path) -> None:
+    """An array that claims to be far larger than its file."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive, archive.open("factors.npy", "w") as stream:
+        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (10**14, 1000)})
+    sealed(folder, file.getvalue())
+
+
+def pickled(folder: Path) -> None:
+    file = io.BytesIO()
+    np.savez(file, factors=np.array([{"code": print}, None], dtype=object))
+    sealed(folder, file.getvalue())
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no document": (lambda folder: (folder / "items.json").unlink(), "there is no file .*items.json; give a folder"),
+    "no arrays": (lambda folder: (folder / "items.npz").unlink(), "there is no file .*items.npz"),
+    "truncated document": (replaced("items.json", b'{"format": "tacit-items/1"'), "not a complete JSON document"),
+    "binary document": (replaced("items.json", b"\xff\xfe"), "not UTF-8"),
+    "a field twice": (replaced("items.json", b'{"format": 1, "format": 2}'), "names a field twice"),
+    "deep document": (replaced("items.json", b"[" * 100_000), "nested too deeply|not a complete"),
+    "a list": (replaced("items.json", b"[]"), "not of the format tacit-items/1"),
+    "a later format": (edited(format="tacit-items/2"), "not of the format tacit-items/1; .*update tacit"),
+    "no scale": (edited(scale=...), "scale is absent, not an object"),
+    "half a scale": (edited(scale={"low": "1", "high": "5"}), "step is absent, not text"),
+    "an uneven scale": (edited(scale={"low": "1", "high": "5", "step": "3"}), "does not divide"),
+    "a scale of floats": (edited(scale={"low": 1, "high": 5, "step": 1}), "low is 1, not text"),
+    "no mean": (edited(mean=...), "mean is absent"),
+    "mean null": (edited(mean=None), "mean is None, not a finite number"),
+    "mean true": (edited(mean=True), "mean is True, not a finite number"),
+    "mean NaN": (edited(mean=float("nan")), "mean is nan, not a finite number"),
+    "mean beyond floats": (edited(mean=10**400), "not a finite number"),
+    "mean beyond sense": (edited(mean=1e300), "the mean is 1e.300"),
+    "another encoding": (edited(encoding="int8"), "encoding 'int8' is not known; update tacit"),
+    "another rank": (edited(rank=3), "rank is 3, not the 2 of the factors"),
+    "a negative rank": (edited(rank=-1), "rank is -1, not a whole number"),
+    "no files": (edited(files=...), "files is absent"),
+    "other files": (edited(files={"x.npz": {}}), "items.npz is absent"),
+    "no checksum": (edited(files={"items.npz": {"bytes": 1}}), "sha256 is absent"),
+    "another size": (edited(files={"items.npz": {"bytes": 1, "sha256": ""}}), "not the file its document describes"),
+    "truncated arrays": (
+        lambda folder: (folder / "items.npz").write_bytes((folder / "items.npz").read_bytes()[:-9]),
+        "not the file its document describes",
+    ),
+    "garbled arrays": (
+        lambda folder: (folder / "items.npz").write_bytes((folder / "items.npz").read_bytes()[:-1] + b"x"),
+        "not the file its document describes",
+    ),
+    "arrays from a pipe": (pipe, "there is no file"),
+    "arrays without end": (endless, "there is no file"),
+    "arrays that are no zip": (lambda folder: sealed(folder, b"PK\3\4 and so on"), "does not hold plain arrays"),
+    "nothing at all": (lambda folder: sealed(folder, b""), "does not hold plain arrays"),
+    "one array alone": (npy_only, "does not hold plain arrays"),
+    "a pickled object": (pickled, "does not hold plain arrays"),
+    "an array larger than its file": (lying_header, "does not hold plain arrays"),
+    "compressed arrays": (
+        lambda folder: sealed(folder, arrays_file({"factors": np.zeros((10**6, 2))}, compressed=True)),
+        "does not hold plain arrays",
+    ),
+    "other arrays": (lambda folder: sealed(folder, arrays_file({"x": np.ones(2)})), "'item_names_text' of the ids"),
+    "no factors": (arrays_with(factors=None), "has no array 'factors'"),
+    "factors of another type": (arrays_with(factors=np.ones((3, 2), ">f4")), "item factors are >f4"),
+    "factors of others": (arrays_with(factors=np.ones((4, 2), np.float32)), "item factors are float32 of shape"),
+    "factors without shape": (arrays_with(factors=np.float32(1)), "item factors are float32 of shape"),
+    "infinite factors": (arrays_with(factors=np.full((3, 2), np.inf, np.float32)), "not all finite"),
+    "an id twice": (arrays_with(item_names_ids=np.array([1, 1, 2])), "'1' is there twice"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_a_damaged_folder_is_refused_in_one_line(tmp_path: Path, case: str) -> None:
+    damage, complaint = DAMAGE[case]
+    make_items().save(tmp_path / "items")
+    damage(tmp_path / "items")
+    with pytest.raises(ModelError, match=complaint) as refused:
+        ItemModel.load(tmp_path / "items")
+    assert "\n" not in str(refused.value)
+    assert len(str(refused.value)) < 300 + 2 * len(str(tmp_path))
+
+
+def test_a_document_without_end_is_not_read(tmp_path: Path) -> None:
+    make_items().save(tmp_path / "items")
+    with (tmp_path / "items" / "items.json").open("wb") as file:
+        file.truncate(2**30)
+    with pytest.raises(FileError, match="larger than the limit"):
+        ItemModel.load(tmp_path / "items")
+    for odd in ("a\0b", "", tmp_path / "absent", tmp_path / "items" / "items.npz"):
+        with pytest.raises(ModelError, match="there is no file"):
+            ItemModel.load(odd)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@given(st.data())
+def test_whatever_the_bytes_the_answer_is_a_model_or_an_error_of_ours(tmp_path: Path, data: st.DataObject) -> None:
+    folder = tmp_path / "items"
+    make_items().save(folder)
+    content = bytearray((folder / "items.npz").read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    sealed(folder, bytes(content[: data.draw(st.sampled_from([len(content), len(content) // 2]))]))
+    with suppress(ModelError):
+        assert ItemModel.load(folder).rank == 2
