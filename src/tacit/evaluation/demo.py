@@ -1,4 +1,4 @@
-"""The demonstration: one synthetic world through every mechanism, and what each gives away."""
+"""The demonstration: one synthetic world through every mechanism, what each gives away, and what is learned."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from tacit.device import Device
 from tacit.evaluation.world import World, make_world
+from tacit.learning import MogMfOptions, ReportMatrix, fit
 from tacit.learning.prior import fit_prior
 from tacit.privacy.accounting import Totals, total_loss
 from tacit.privacy.audit import audit_policy
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from tacit.privacy.scale import RatingScale
 
 _AUDIT_SAMPLES = 10**6
+_HELD_OUT = 0.1
+_RECOMMENDED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,8 @@ class DemoRow:
     guess_right: float
     noise_deviation: float
     estimated_mean: float
+    held_out_error: float
+    recommended: tuple[int, ...]
     busiest: Totals
     values: NDArray[np.float64]
     symbol_counts: NDArray[np.int64]
@@ -74,6 +79,11 @@ class Demo:
     example: OneRating
 
     @property
+    def constant_error(self) -> float:
+        """The error of the best constant, which is the true mean."""
+        return float(self.world.ratings.std())
+
+    @property
     def true_mean(self) -> float:
         """The mean of the true ratings, which no provider sees."""
         return float(self.world.ratings.mean())
@@ -86,7 +96,7 @@ def run_demo(scale: RatingScale, epsilon: str, *, seed: int, progress: Callable[
     histogram = Prior.of(scale, world.histogram())
     rows = []
     for mechanism in MECHANISMS:
-        progress(f"perturbing and auditing: {mechanism}")
+        progress(f"perturbing, auditing and learning: {mechanism}")
         rows.append(_run_mechanism(mechanism, epsilon, world, histogram))
     example = _follow_one_rating(world, Policy.make("bounded-laplace", scale, epsilon))
     return Demo(world, epsilon, float(histogram.probabilities.max()), tuple(rows), example)
@@ -104,6 +114,7 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
     # A curious provider guesses best if it already knows the true histogram; grant it that.
     best_guess = posterior(channel.likelihood, histogram).argmax(axis=1)
     busiest = int(np.bincount(world.users).max())
+    error, recommended = _learn(world, symbols, policy)
     return DemoRow(
         mechanism=mechanism,
         exact_loss=channel.exact_loss,
@@ -113,10 +124,27 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
         guess_right=float((best_guess[symbols] == ranks).mean()),
         noise_deviation=channel.calibrate(histogram).noise_deviation,
         estimated_mean=fit_prior(channel, symbol_counts).mean,
+        held_out_error=error,
+        recommended=recommended,
         busiest=total_loss({policy: busiest}),
         values=channel.symbol_values,
         symbol_counts=symbol_counts,
     )
+
+
+def _learn(world: World, symbols: NDArray[np.uint16], policy: Policy) -> tuple[float, tuple[int, ...]]:
+    """Fit the paper's model to nine tenths of the reports.
+
+    Returns its error on the true ratings of the last tenth, and what it recommends to the first person.
+    """
+    rng = np.random.default_rng(world.seed)
+    held_out = rng.random(len(symbols)) < _HELD_OUT
+    kept = ~held_out
+    matrix = ReportMatrix.of_symbols(world.users[kept], world.items[kept], symbols[kept], policy)
+    model = fit(matrix, MogMfOptions(rank=1), rng)
+    predicted = model.predict(world.users[held_out], world.items[held_out]).ratings
+    error = float(np.sqrt(np.mean((predicted - world.ratings[held_out]) ** 2)))
+    return error, tuple(int(item) for item in model.recommend(int(world.users[0]), _RECOMMENDED).items)
 
 
 def _bytes_sent(world: World, policy: Policy, symbols: NDArray[np.uint16]) -> int:

@@ -33,6 +33,7 @@ COLUMNS = (
     ("guess right", "how often the best guess of one rating from one report is right"),
     ("noise sd", "standard deviation of one calibrated report"),
     ("mean learned", "mean rating learned from all reports together"),
+    ("error", "RMSE of the paper's model (mog-mf, rank 1), learned from the reports, on true ratings held out"),
     ("total, pure", "epsilon of the busiest person"),
     ("total, 1e-6", "the same at delta = 1e-6"),
 )
@@ -50,6 +51,7 @@ def cells(demo: Demo) -> list[list[str]]:
             f"{row.guess_right:.1%}",
             f"{row.noise_deviation:.2f}",
             f"{row.estimated_mean:.2f}",
+            f"{row.held_out_error:.3f}",
             decimal_text(row.busiest.pure),
             f"{row.busiest.approximate:.0f}",
         ]
@@ -73,9 +75,18 @@ def summary(demo: Demo) -> tuple[str, str, str]:
     provider = (
         f"A curious provider who already knows the histogram guesses a rating right {demo.guess_right_without:.1%} of "
         f"the time with no report at all; the column 'guess right' is what it reaches with one. From all reports "
-        f"together it learns the mean rating; the true one is {demo.true_mean:.2f}."
+        f"together it learns the mean rating; the true one is {demo.true_mean:.2f}. The column 'error' is that of the "
+        f"paper's model, fitted to reports as they are; the best constant has {demo.constant_error:.3f}. "
+        f"{_recommendation(demo)}"
     )
     return world_text, walk, provider
+
+
+def _recommendation(demo: Demo) -> str:
+    """Say what the provider would recommend to the person whose rating was followed."""
+    row, titles = demo.rows[0], demo.world.titles()
+    shown = ", ".join(f"'{titles[item]}'" for item in row.recommended)
+    return f"From the reports of {row.mechanism} it would recommend to the person above: {shown}."
 
 
 def save_demo_page(demo: Demo, path: Path) -> None:
