@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -128,8 +129,19 @@ Mixture mixture_of(const std::vector<double>& weights, const std::vector<double>
   return mixture;
 }
 
-// Floats for the blocks and the normal equations, and the same again in doubles for singular rows.
-int64_t scratch_floats(int64_t stride) { return (64 + 4 * (stride + 1)) * stride + 2 * (5 * stride * stride + 4 * stride); }
+// Memory that starts with a cache line.
+class Scratch {
+ public:
+  explicit Scratch(int64_t floats) : memory_(size_t(floats) + 16) {}
+  float* data() {
+    void* start = memory_.data();
+    size_t space = memory_.size() * sizeof(float);
+    return static_cast<float*>(std::align(64, space - 64, start, space));
+  }
+
+ private:
+  std::vector<float> memory_;
+};
 
 std::vector<double> half_sweep(const std::string& build_name, const Array<int64_t, 1>& starts,
                                const Array<int32_t, 1>& columns, const Values& values,
@@ -155,7 +167,7 @@ std::vector<double> half_sweep(const std::string& build_name, const Array<int64_
   {
     nb::gil_scoped_release released;
     share_out(int64_t(found.size()), threads, [&] {
-      return [&, scratch = std::vector<float>(size_t(scratch_floats(stride)))](int64_t task) mutable {
+      return [&, scratch = Scratch(build.scratch_floats(stride))](int64_t task) mutable {
         build.half_sweep(sweep, cuts[size_t(task)], cuts[size_t(task) + 1], scratch.data(), found[size_t(task)]);
       };
     });

@@ -11,6 +11,8 @@ void solve_rows(const HalfSweep& sweep, int64_t first, int64_t last, float* scra
   RowSolver<kVectors>(sweep, scratch, statistics).solve_rows(first, last);
 }
 
+int64_t scratch_floats(int stride) { return Cuts(stride).end; }
+
 // Up to rank 16 and 32 the loops over a row's factors have a fixed length.
 void half_sweep(const HalfSweep& sweep, int64_t first, int64_t last, float* scratch, Statistics& statistics) {
   switch (sweep.stride) {
@@ -35,5 +37,5 @@ double sgd_steps_of_any_stride(const SgdEpoch& epoch, int64_t first, int64_t las
 
 namespace tacit {
 extern const Build TACIT_BUILD;
-const Build TACIT_BUILD{TACIT_QUOTE(TACIT_BUILD), half_sweep, sgd_steps_of_any_stride, find_top_n};
+const Build TACIT_BUILD{TACIT_QUOTE(TACIT_BUILD), scratch_floats, half_sweep, sgd_steps_of_any_stride, find_top_n};
 }  // namespace tacit

@@ -151,7 +151,19 @@ class Summary {
   Vector responsibility_[tacit::kMostComponents]{}, square_[tacit::kMostComponents]{};
 };
 
-constexpr int kBatch = 4;  // rows whose equations are solved side by side
+constexpr int kBatch = kLanes;  // rows whose equations are solved side by side
+
+// Where a thread's memory for factors of a given stride is cut up: a block of weighted factors, a batch of systems, the
+// same side by side, and, for rows that must be solved in doubles, matrices of those.
+struct Cuts {
+  int64_t systems, cells, doubles, end;  // in floats
+
+  explicit Cuts(int64_t stride)
+      : systems(kBlock * stride),
+        cells(systems + kBatch * (stride + 1) * stride),
+        doubles(cells + stride * SideBySide::width_of(int(stride)) * kLanes),
+        end(doubles + 2 * (4 * stride * stride + 4 * stride)) {}
+};
 
 // Solves rows one batch after another, with memory for one thread.
 template <int kVectors>
@@ -161,13 +173,14 @@ class RowSolver {
       : sweep_(sweep),
         stride_(kVectors ? kVectors * kLanes : sweep.stride),
         weighted_(memory),
-        doubles_(reinterpret_cast<double*>(memory + (kBlock + kBatch * (stride_ + 1)) * stride_)),
+        side_by_side_(reinterpret_cast<Vector*>(memory + Cuts(stride_).cells), sweep.free),
+        doubles_(reinterpret_cast<double*>(memory + Cuts(stride_).doubles)),
         statistics_(statistics),
         summary_(sweep.mixture, statistics) {
     const int width = (sweep.free + kLanes - 1) / kLanes * kLanes;
     for (int each = 0; each < kBatch; ++each) {
-      float* matrix = weighted_ + (kBlock + each * (stride_ + 1)) * stride_;
-      solutions_[each].system = {matrix, matrix + sweep.free * width, width, sweep.free};
+      float* matrix = memory + Cuts(stride_).systems + int64_t(each) * (stride_ + 1) * stride_;
+      systems_[each] = {matrix, matrix + sweep.free * width, width, sweep.free};
     }
   }
 
@@ -180,7 +193,7 @@ class RowSolver {
         if (is_open(row)) {
           solve_afresh(row);
         } else {
-          form_equations(row, solutions_[count].system);
+          form_equations(row, systems_[count]);
           batch[count++] = row;
         }
       }
@@ -197,16 +210,18 @@ class RowSolver {
   bool is_open(int64_t row) const { return !sweep_.ridged && reports_of(row) < sweep_.free; }
 
   void finish(const int64_t* batch, int count) {
-    if (count > 0) solve_all(solutions_, count);
+    if (count == 0) return;
+    side_by_side_.take_in(systems_, count);
+    const IntVector regular = side_by_side_.solve();
+    side_by_side_.give_out(systems_, count);
     for (int each = 0; each < count; ++each) {
-      if (!solutions_[each].regular) {
-        solve_afresh(batch[each]);
-        continue;
-      }
+      if (!regular[each]) continue;
       float* own = own_factors(batch[each]);
-      for (int at = 0; at < sweep_.free; ++at) own[at] += solutions_[each].system.right[at];
+      for (int at = 0; at < sweep_.free; ++at) own[at] += systems_[each].right[at];
       if (sweep_.with_statistics) summarise(batch[each]);
     }
+    for (int each = 0; each < count; ++each)
+      if (!regular[each]) solve_afresh(batch[each]);
   }
 
   // The normal equations for the change of a row's factors.
@@ -325,8 +340,9 @@ class RowSolver {
   const HalfSweep& sweep_;
   const int stride_;
   float* weighted_;
+  SideBySide side_by_side_;
   double* doubles_;
-  Solution solutions_[kBatch];
+  System systems_[kBatch];
   Statistics& statistics_;
   Summary summary_;
 };

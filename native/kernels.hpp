@@ -88,6 +88,7 @@ struct TopN {
 // The same functions, built for one instruction set.
 struct Build {
   const char* name;
+  int64_t (*scratch_floats)(int stride);  // what a thread needs for half-sweeps, aligned to 64 bytes
   void (*half_sweep)(const HalfSweep&, int64_t first, int64_t last, float* scratch, Statistics&);
   double (*sgd_steps)(const SgdEpoch&, int64_t first, int64_t last);
   void (*find_top_n)(const TopN&, int64_t first, int64_t last);

@@ -118,4 +118,17 @@ inline Vector sums_of(Vector* vectors) {
   }
 }
 
+// Exchanges rows and columns of kLanes vectors.
+template <int Distance = 1>
+inline void transpose(Vector* vectors) {
+  constexpr auto lanes = std::make_index_sequence<kLanes>{};
+  for (int at = 0; at < kLanes; ++at) {
+    if (at & Distance) continue;
+    const Vector a = vectors[at], b = vectors[at + Distance];
+    vectors[at] = woven<Distance, 0>(a, b, lanes);
+    vectors[at + Distance] = woven<Distance, 1>(a, b, lanes);
+  }
+  if constexpr (Distance * 2 < kLanes) transpose<Distance * 2>(vectors);
+}
+
 }  // namespace
