@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -33,11 +35,13 @@ std::vector<const Build*> usable_builds() {
   std::vector<const Build*> builds;
 #ifdef TACIT_HAS_X86_BUILDS
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd"))
+  // Processors with AVX2, FMA and BMI2 have the rest of x86-64-v3 too.
+  const bool has_v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                      __builtin_cpu_supports("bmi2");
+  if (has_v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512cd"))
     builds.push_back(&v4);
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-    builds.push_back(&v3);
+  if (has_v3) builds.push_back(&v3);
 #endif
   builds.push_back(&baseline);
   return builds;
@@ -59,18 +63,31 @@ void demand(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(what);
 }
 
-// Runs task(0 ... tasks - 1) on several threads, each taking the next one that is left.
+// Runs task(0 ... tasks - 1) on several threads, each taking the next one that is left. Where the system gives fewer
+// threads, those there are do it all. What goes wrong in one of them, such as want of memory, is thrown in the end.
 template <typename MakeWorker>
 void share_out(int64_t tasks, int threads, MakeWorker make_worker) {
   std::atomic<int64_t> next{0};
+  std::exception_ptr failure;
+  std::mutex failing;
   auto work = [&] {
-    auto worker = make_worker();
-    for (int64_t task = next++; task < tasks; task = next++) worker(task);
+    try {
+      auto worker = make_worker();
+      for (int64_t task = next++; task < tasks; task = next++) worker(task);
+    } catch (...) {
+      next = tasks;
+      const std::lock_guard<std::mutex> alone(failing);
+      failure = std::current_exception();
+    }
   };
   std::vector<std::thread> others;
-  for (int thread = 1; thread < std::min<int64_t>(threads, tasks); ++thread) others.emplace_back(work);
+  try {
+    for (int thread = 1; thread < std::min<int64_t>(threads, tasks); ++thread) others.emplace_back(work);
+  } catch (const std::exception&) {
+  }
   work();
   for (std::thread& thread : others) thread.join();
+  if (failure) std::rethrow_exception(failure);
 }
 
 // Cuts rows into tasks of about as many reports each. The cuts do not depend on the number of threads.
@@ -123,7 +140,8 @@ Mixture mixture_of(const std::vector<double>& weights, const std::vector<double>
     const int k = order[place];
     mixture.half_precision[place] = float(0.5 / variances[k]);
     if (weights[k] <= 0) continue;
-    mixture.log_ratio[place] = float(log_scale(k) - log_scale(order[0]));
+    // The exponential's range; only a mixture that no fit makes, with a widest component of next to no weight, needs it.
+    mixture.log_ratio[place] = float(std::min(80.0, log_scale(k) - log_scale(order[0])));
     mixture.precision_gap[place] = float(0.5 / variances[k] - 0.5 / variances[order[0]]);
   }
   return mixture;
@@ -195,6 +213,9 @@ double sgd_epoch(const std::string& build_name, const Array<int64_t, 1>& block_s
   demand(int64_t(block_starts.size()) == int64_t(side) * side + 1 && users.size() == items.size(), "the blocks do not fit");
   demand(stride % 16 == 0 && int64_t(item_factors.shape(1)) == stride, "factors must be padded to 16");
   demand(rates.shape(0) == 4 && int64_t(rates.shape(1)) == stride && threads >= 1, "rates or threads out of range");
+  demand(values.size() == users.size() && block_starts.data()[block_starts.size() - 1] == int64_t(users.size()),
+         "the blocks do not fit");
+  demand((kind_of(values) == ValueKind::kFloats) != table.has_value(), "codes need a table, and floats none");
   const Rows reports{nullptr, nullptr, values.data(), kind_of(values), table ? table->data() : nullptr};
   const SgdEpoch epoch{users.data(), items.data(), reports, user_factors.data(), item_factors.data(), int(stride),
                        rates.data(), rates.data() + stride, rates.data() + 2 * stride, rates.data() + 3 * stride};
@@ -232,6 +253,8 @@ void top_n(const std::string& build_name, const Array<float, 2>& users, const Ar
   demand(found_items.shape(1) == found_scores.shape(1) && found_items.shape(1) >= 1, "the lists do not fit");
   demand(rated_starts.has_value() == rated_columns.has_value() && threads >= 1, "rated or threads do not fit");
   demand(!rated_starts || rated_starts->size() == users.shape(0) + 1, "what was rated does not fit the users");
+  demand(!rated_starts || rated_starts->data()[users.shape(0)] <= int64_t(rated_columns->size()),
+         "what was rated does not fit the users");
   nb::gil_scoped_release released;
   const std::vector<float> panels = panels_of(items, coordinates);
   const TopN search{users.data(), int(users.shape(1)), coordinates, panels.data(), int64_t(items.shape(0)),
@@ -253,9 +276,18 @@ NB_MODULE(_native, module) {
     for (const Build* build : usable_builds()) names.push_back(build->name);
     return names;
   });
-  module.def("half_sweep", &half_sweep);
-  module.def("sgd_epoch", &sgd_epoch);
-  module.def("top_n", &top_n);
+  // Arrays that are written to must be taken as they are: a converted copy would be changed in their place.
+  const auto as_is = [](const char* name) { return nb::arg(name).noconvert(); };
+  const auto given = [](const char* name) { return nb::arg(name); };
+  module.def("half_sweep", &half_sweep, given("build"), given("starts"), given("columns"), given("values"),
+             given("table").none(), given("fixed"), as_is("solved"), given("coordinates"), given("ridge"),
+             given("weights"), given("variances"), given("with_statistics"), given("threads"));
+  module.def("sgd_epoch", &sgd_epoch, given("build"), given("block_starts"), given("users"), given("items"),
+             given("values"), given("table").none(), as_is("user_factors"), as_is("item_factors"), given("rates"),
+             given("side"), given("threads"));
+  module.def("top_n", &top_n, given("build"), given("users"), given("items"), given("coordinates"),
+             given("rated_starts").none(), given("rated_columns").none(), as_is("found_items"), as_is("found_scores"),
+             given("threads"));
 }
 
 }  // namespace tacit

@@ -19,6 +19,7 @@ using tacit::Rows;
 using tacit::Statistics;
 using tacit::ValueKind;
 
+constexpr int64_t kSegment = 1 << 14;  // reports of one row that are summed up in single precision
 constexpr int kBlock = 64;  // reports handled at once: their factors stay in the first-level cache
 
 inline void decode(const Rows& rows, int64_t from, int count, float* to) {
@@ -227,24 +228,40 @@ class RowSolver {
   // The normal equations for the change of a row's factors.
   void form_equations(int64_t row, const System& system) {
     const float* own = own_factors(row);
-    std::memset(system.matrix, 0, sizeof(float) * (sweep_.free + 1) * system.stride);
-    for (int64_t from = start_of(row); from < start_of(row + 1); from += kBlock) {
-      const int count = block_size(from, row);
-      float shares[kBlock];
-      const float* ahead[kBlock];
-      weigh_block(from, count, own, shares);
-      look_ahead(sweep_, from, count, ahead);
-      add_products({weighted_, stride_, count, ahead}, shares, system);
-    }
+    const int64_t first = start_of(row), last = start_of(row + 1);
+    sum_up(first, last - first < kSegment ? last : first + kSegment, own, system);
+    if (last - first > kSegment) add_segments(first + kSegment, last, own, system);
     for (int at = 0; at < sweep_.free; ++at) {
       system.row(at)[at] += sweep_.ridge[at];
       system.right[at] -= sweep_.ridge[at] * own[at];
     }
   }
 
-  int block_size(int64_t from, int64_t row) const {
-    return start_of(row + 1) - from < kBlock ? int(start_of(row + 1) - from) : kBlock;
+  void sum_up(int64_t first, int64_t last, const float* own, const System& system) {
+    std::memset(system.matrix, 0, sizeof(float) * (sweep_.free + 1) * system.stride);
+    for (int64_t from = first; from < last; from += kBlock) {
+      const int count = block_size(from, last);
+      float shares[kBlock];
+      const float* ahead[kBlock];
+      weigh_block(from, count, own, shares);
+      look_ahead(sweep_, from, count, ahead);
+      add_products({weighted_, stride_, count, ahead}, shares, system);
+    }
   }
+
+  // Beside a long sum in single precision one more report would vanish: only segments are summed so, and their sums in
+  // doubles.
+  void add_segments(int64_t first, int64_t last, const float* own, const System& system) {
+    const int entries = (sweep_.free + 1) * system.stride;  // the right side follows the matrix
+    for (int at = 0; at < entries; ++at) doubles_[at] = double(system.matrix[at]);
+    for (int64_t from = first; from < last; from += kSegment) {
+      sum_up(from, last - from < kSegment ? last : from + kSegment, own, system);
+      for (int at = 0; at < entries; ++at) doubles_[at] += double(system.matrix[at]);
+    }
+    for (int at = 0; at < entries; ++at) system.matrix[at] = float(doubles_[at]);
+  }
+
+  static int block_size(int64_t from, int64_t last) { return last - from < kBlock ? int(last - from) : kBlock; }
 
   // Writes the factors of the block's reports times the root of their weights; `shares` gets that root times the
   // residual. In three passes, because each of them has much that can go on at the same time.
@@ -276,7 +293,7 @@ class RowSolver {
   void summarise(int64_t row) {
     const float* own = own_factors(row);
     for (int64_t from = start_of(row); from < start_of(row + 1); from += kBlock) {
-      const int count = block_size(from, row);
+      const int count = block_size(from, start_of(row + 1));
       float residuals[kBlock];
       residuals_of(from, count, own, residuals);
       summary_.add(residuals, count);

@@ -36,7 +36,7 @@ struct Statistics {
   double log_likelihood = 0.0;
   double responsibility[kMostComponents] = {};
   double square[kMostComponents] = {};
-  int64_t singular_rows = 0;
+  int64_t singular_rows = 0;  // solved in doubles: not determined, or nearly not
 };
 
 // One half-sweep: for every row, solve the first `free` coordinates of `solved` with `fixed` held.

@@ -1,6 +1,8 @@
 // Symmetric systems that may be singular: the solution of least norm, in doubles.
 #pragma once
 
+#include <cmath>
+
 #include "kernels.hpp"
 
 namespace {
@@ -60,6 +62,12 @@ inline void orthonormalise(double* lower, int size, int rank, double* upper) {
 // Overwrites `right` with the least-norm solution of matrix x = right: with matrix = Q R R' Q', x = Q R'^-1 R^-1 Q' right.
 // `work` holds 2 size^2 + size doubles.
 inline void solve_least_norm(double* matrix, int size, double* right, double* work) {
+  double trace = 0.0;
+  for (int row = 0; row < size; ++row) trace += matrix[row * size + row];
+  if (!std::isfinite(trace)) {  // no pivot would pass, and not a number would come out as zero
+    for (int row = 0; row < size; ++row) right[row] = trace - trace;
+    return;
+  }
   double *lower = work, *upper = work + size * size, *inner = work + 2 * size * size;
   const int rank = factorise_by_pivots(matrix, size, lower);
   orthonormalise(lower, size, rank, upper);

@@ -63,7 +63,7 @@ inline double sum_of(Vector vector) {
   return total;
 }
 
-// exp(x) for x <= 80, to two units in the last place; below -87 the answer is the smallest normal number or so.
+// exp(x) for x <= 80, to a few units in the last place where it matters; below -87 the answer is the smallest normal number or so.
 inline Vector exp_of(Vector x) {
   const Vector scaled = larger(x, filled(-87.0f)) * 1.44269504088896341f;
   // Adding and subtracting 1.5 * 2^23 rounds to the nearest whole number, and leaves it in the low bits of the sum.
@@ -95,11 +95,19 @@ inline Vector log_of(Vector x) {
   return series * t + __builtin_convertvector(exponent, Vector) * 0.693147181f;
 }
 
+// Which lane of two vectors, one behind the other, goes to a lane of the woven one: those whose index has the bit
+// `distance` clear come from the first, the others from the second.
+constexpr int woven_from(int lane, int distance, int side) {
+  return ((lane & distance) ? kLanes + (lane & ~distance) : lane) + side * distance;
+}
+
 template <int Distance, int Side, std::size_t... Lane>
 inline Vector woven(Vector a, Vector b, std::index_sequence<Lane...>) {
-  // Lanes whose index has the bit `Distance` clear come from `a`, the others from `b`.
-  return __builtin_shufflevector(a, b, ((Lane & Distance) ? int(kLanes + (Lane & ~std::size_t(Distance))) + Side * Distance
-                                                          : int(Lane) + Side * Distance)...);
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+  return __builtin_shuffle(a, b, IntVector{woven_from(int(Lane), Distance, Side)...});
+#else
+  return __builtin_shufflevector(a, b, woven_from(int(Lane), Distance, Side)...);
+#endif
 }
 
 // Sums kLanes vectors into one: lane l of the answer is the sum of all lanes of vectors[l].

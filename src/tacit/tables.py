@@ -85,7 +85,8 @@ class Column:
         if _is_text(kind):
             self._refuse_unlike(_WHOLE_NUMBER, "a whole number")
         elif not pa.types.is_integer(kind):
-            row = int(np.argmax(self.numbers() % 1 != 0)) if pa.types.is_floating(kind) else 0
+            numbers = self.numbers() if pa.types.is_floating(kind) else np.zeros(1)
+            row = int(np.argmax(~(np.floor(numbers) == numbers) | np.isinf(numbers)))
             shown = f"{self.name} {str(self.values[row].as_py())[:40]!r}"
             raise TableError(f"{self.path} row {row + 1}: {shown} is of {kind}, not whole numbers; store integers")
         with _readable(self.path):
@@ -299,7 +300,7 @@ def _readable(path: str | Path) -> Iterator[None]:
 
     try:
         yield
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except (pa.ArrowException, UnicodeError) as error:
         said = str(error).split("\n", 1)[0].rstrip(".")[:200]
         raise TableError(f"{path} is not a readable table: {said}; check the file") from error
     except OSError as error:

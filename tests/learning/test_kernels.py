@@ -157,6 +157,28 @@ def test_not_a_number_is_never_hidden(kernel: str) -> None:
     assert np.isnan(result.sums.log_likelihood)
 
 
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_not_a_number_in_factors_is_never_hidden(kernel: str, ridge: float) -> None:
+    problem = Problem(7, 3, ridge=ridge)
+    problem.fixed[5, 0] = np.nan
+    touched = [
+        row for row in range(len(problem.rows))
+        if 5 in problem.rows.columns[problem.rows.starts[row] : problem.rows.starts[row + 1]]
+    ]  # fmt: skip
+    solved, _ = problem.solve()
+    assert np.isnan(solved[touched, :3]).all(), kernel
+    assert np.isfinite(np.delete(solved, touched, axis=0)).all()
+
+
+def test_an_array_that_would_be_copied_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TACIT_KERNEL", COMPILED[-1])
+    problem = Problem(7, 3, ridge=0.1)
+    rest: dict[str, Any] = {"coordinates": 3, "ridge": problem.ridge, "mixture": MIXTURE}
+    wrong: Any = problem.start.astype(np.float64)
+    with pytest.raises(TypeError):
+        half_sweep(problem.rows, None, problem.fixed, wrong, **rest, statistics=True, threads=1)
+
+
 def test_singular_rows_are_counted(kernel: str) -> None:
     _, open_ended = Problem(8, 6, ridge=0.0).solve()
     _, ridged = Problem(8, 6, ridge=0.1).solve()

@@ -26,7 +26,9 @@ COMMANDS = {
 }
 
 _BAD_INPUT = 2
+_FAILED = 1
 _INTERRUPTED = 130
+_LONGEST_MESSAGE = 1000
 
 
 class _LazyGroup(click.Group):
@@ -61,8 +63,10 @@ def main() -> NoReturn:
     warnings.formatwarning = _one_line
     try:
         status = tacit.main(standalone_mode=False)
-    except click.Abort:
+    except (click.Abort, KeyboardInterrupt):
         _leave("interrupted", _INTERRUPTED)
+    except MemoryError:
+        _leave("out of memory; use a machine with more, or fewer reports, a lower rank or fewer threads", _FAILED)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         sys.exit(_BAD_INPUT)
@@ -84,5 +88,7 @@ def _one_line(message: Warning | str, *_: object, **__: object) -> str:
 
 
 def _leave(message: str, status: int) -> NoReturn:
-    click.echo(f"tacit: {' '.join(message.split())}", err=True)
+    text = " ".join(message.split())[:_LONGEST_MESSAGE]
+    # What came from a file may hold characters that steer a terminal.
+    click.echo(f"tacit: {text if text.isprintable() else ascii(text)[1:-1]}", err=True)
     sys.exit(status)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import time
 from pathlib import Path
@@ -13,8 +14,9 @@ import numpy as np
 
 from tacit.cli.model_options import options_of, settings_of
 from tacit.cli.options import json_option, note, print_json
-from tacit.cli.progress import fit_progress
+from tacit.cli.progress import fit_progress, on_terminal
 from tacit.errors import ModelError
+from tacit.files import read_bytes, write_bytes
 from tacit.learning import Model, Options, memory_needed, read_reports
 from tacit.learning import fit as fit_model
 from tacit.learning.model_files import check_place
@@ -57,7 +59,10 @@ def fit(
 
     The same reports, options and seed give the same model, whatever the number
     of threads. Ctrl-C ends the fit early: the model is then saved as it was
-    after the last whole iteration, with status 0.
+    after the last whole iteration, with status 0; a second one gives up.
+
+    Models are mog-mf (the paper's), mf-als, mf-sgd, svd, offsets and
+    global-mean; a wrong --option lists a model's options and their defaults.
 
     \b
     Example:
@@ -67,7 +72,7 @@ def fit(
     options = options_of(name, settings_of([*lines, *([] if rank is None else [f"rank={rank}"])]))
     _check_places(output, checkpoint)
     matrix = read_reports(reports, [Policy.load(path) for path in policies])
-    chosen = secrets.randbits(32) if seed is None else seed
+    chosen = _drawn_seed(checkpoint) if seed is None else seed
     _announce(matrix, options, chosen)
     began = time.perf_counter()
     with fit_progress(int(getattr(options, "iterations", getattr(options, "epochs", 1)))) as watch:
@@ -81,22 +86,39 @@ def fit(
 
 
 def _check_engine(engine: str) -> None:
-    if engine != _LOCAL:
+    if engine not in (_LOCAL, "auto"):
         raise ModelError(f"engine {engine[:40]!r} is not part of this version of tacit; leave --engine out")
 
 
 def _check_places(output: str, checkpoint: str | None) -> None:
     """Refuse places that could not be written to before a long fit, not after it."""
     check_place(output)
-    if checkpoint is not None and Path(checkpoint).resolve().is_relative_to(Path(output).resolve()):
+    if checkpoint is not None and Path(os.path.realpath(checkpoint)).is_relative_to(os.path.realpath(output)):
         raise ModelError(f"checkpoint {checkpoint} lies in {output}, which the model will replace; keep it elsewhere")
+
+
+def _drawn_seed(checkpoint: str | None) -> int:
+    """Draw a seed; the one of a fit that is kept is kept with it, so that the same command can go on."""
+    drawn = secrets.randbits(32)
+    if checkpoint is None:
+        return drawn
+    path = Path(checkpoint) / "seed.txt"
+    if path.exists():
+        text = read_bytes(path, limit=20).decode(errors="replace").strip()
+        if not text.isdecimal():
+            raise ModelError(f"{path} does not hold a seed; remove the folder, or give --seed")
+        return int(text)
+    Path(checkpoint).mkdir(parents=True, exist_ok=True)
+    write_bytes(path, f"{drawn}\n".encode())
+    return drawn
 
 
 def _announce(matrix: ReportMatrix, options: Options, seed: int) -> None:
     users, items = matrix.shape
     rank = f" of rank {options.rank}" if hasattr(options, "rank") else ""
     size = f"{matrix.reports:,} reports of {users:,} users on {items:,} items"
-    note(f"fitting {options.model}{rank} to {size}; seed {seed}")
+    if on_terminal():
+        note(f"fitting {options.model}{rank} to {size}; seed {seed}")
     needed = memory_needed(matrix, options)
     if needed > _MUCH_MEMORY:
         note(f"it takes about {needed / 1e9:.1f} GB of memory")
@@ -110,7 +132,12 @@ def _report(model: Model, output: str, seconds: float) -> None:
     if model.trace.stopped == "interrupted":
         note(f"interrupted after {done}; the model as it was then is in {output}")
     else:
-        note(f"ended after {done} ({model.trace.stopped}); the model is in {output}")
+        note(f"ended after {done} ({model.trace.stopped}), seed {model.provenance.seed}; the model is in {output}")
+    if model.options.get("regularisation") == 0 and model.rank:
+        note(
+            "without regularisation, as in the paper, items with few reports get extreme scores; "
+            "to recommend, add --option regularisation=5 or so"
+        )
 
 
 def _document(model: Model, output: str, seconds: float) -> dict[str, Any]:

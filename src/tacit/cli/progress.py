@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @contextmanager
 def fit_progress(most: int) -> Iterator[Callable[[Iteration], None] | None]:
     """Offer what writes one line over and over, if somebody is there to see it; in the end the line is gone."""
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield None
         return
 
@@ -31,13 +31,18 @@ def fit_progress(most: int) -> Iterator[Callable[[Iteration], None] | None]:
         _overwrite("")
 
 
+def on_terminal() -> bool:
+    """Tell whether somebody sees standard error; it may even be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def progress_text(iteration: Iteration, most: int) -> str:
     """Say how many iterations there were, how good the last one is, and how long the rest can take."""
     left = max(most - iteration.number, 0) * iteration.seconds
     value = f"objective {iteration.objective:.6g}"
     if iteration.likelihood is not None:
-        value = f"log-likelihood {iteration.likelihood:.5f} a report"
-    return f"iteration {iteration.number} of at most {most}, {value}, at most {left:.0f} s left"
+        value = f"log-likelihood {iteration.likelihood:.5f}"
+    return f"iteration {iteration.number} of {most}, {value}, at most {left:.0f} s left"
 
 
 def _overwrite(text: str) -> None:

@@ -14,11 +14,13 @@ from tacit.learning.options import (
     SvdOptions,
 )
 from tacit.learning.trace import FitTrace, Iteration
+from tacit.privacy.item_model import ItemModel
 
 __all__ = [
     "MODELS",
     "FitTrace",
     "GlobalMeanOptions",
+    "ItemModel",
     "Iteration",
     "MfAlsOptions",
     "MfSgdOptions",

@@ -60,7 +60,7 @@ def refuse_repeats(cells: Cells, starts: NDArray[Any], users: NDArray[Any]) -> N
     (label, first), (other, second) = cells.place_of(int(rows[0])), cells.place_of(int(rows[1]))
     same = label == other and first != second  # equal rows: one file was given twice
     where = f"{label} rows {first} and {second}" if same else f"{label} row {first} and {other} row {second}"
-    said = f"both report item {cells.items.id_at(item)} for user {cells.users.id_at(user)}"
+    said = f"both report item {str(cells.items.id_at(item))[:40]} for user {str(cells.users.id_at(user))[:40]}"
     raise ReportError(f"{where} {said}; keep one report per user and item")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import zipfile
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +12,14 @@ import numpy as np
 
 from tacit.errors import FileError, ModelError
 from tacit.files import reason_of, written_atomically
+from tacit.learning.kernels import kernel_name
 from tacit.learning.mixture import NoiseMixture
 from tacit.learning.trace import FitTrace
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from tacit.learning.loop import State
     from tacit.learning.matrix import ReportMatrix
@@ -40,12 +42,14 @@ class Checkpoint:
     def of(cls, folder: Path, matrix: ReportMatrix, options: Options, rng: np.random.Generator) -> Checkpoint:
         """Name the fit by what determines its course; how long it runs does not."""
         course = {name: value for name, value in options.to_document().items() if name not in ("iterations", "epochs")}
-        named = [_FORMAT, options.model, course, matrix.checksum, rng.bit_generator.state]
+        named = [_FORMAT, options.model, course, matrix.checksum, rng.bit_generator.state, kernel_name()]
         identity = hashlib.sha256(json.dumps(named, sort_keys=True, default=str).encode()).hexdigest()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make {folder}: {reason_of(error)}; choose another folder") from error
+        except ValueError as error:
+            raise FileError(f"{str(folder)!r} is not the name of a folder; choose another") from error
         return cls(folder, identity)
 
     def keep(self, state: State, *, now: bool) -> None:
@@ -70,22 +74,37 @@ class Checkpoint:
         path = self.folder / FILE
         if not path.exists():
             return start
-        arrays = _read(path)
-        document = json.loads(bytes(arrays["document"]))
-        if document.get("identity") != self.identity:
-            raise ModelError(
-                f"{path} belongs to another fit (other reports, options or seed); choose another folder or remove it"
-            )
-        start.pair.users[:] = arrays["users"]
-        start.pair.items[:] = arrays["items"]
-        trace = FitTrace.from_document(document["trace"])
-        mixture = NoiseMixture(arrays["weights"], arrays["variances"])
-        return replace(start, mixture=mixture, iterations=trace.iterations, notes=trace.notes)
+        unreadable = f"{path} is not a readable checkpoint; remove it to start afresh"
+        if not path.is_file():  # a pipe would never end
+            raise ModelError(unreadable)
+        try:
+            state = _read(path, start, self.identity)
+        except ModelError:
+            raise
+        except Exception as error:  # zipfile, json and NumPy have no common word for a file that is not theirs
+            raise ModelError(unreadable) from error
+        start.pair.users[:], start.pair.items[:] = state.pair.users, state.pair.items
+        return replace(state, pair=start.pair)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in ("document", "users", "items", "weights", "variances")}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError) as error:
-        raise ModelError(f"{path} is not a readable checkpoint; remove it to start afresh") from error
+def _read(path: Path, start: State, identity: str) -> State:
+    """Read where the fit stood; refuse another fit's state, and what does not fit the start."""
+    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+        users, items, weights, variances = (file[name] for name in ("users", "items", "weights", "variances"))
+        document = json.loads(bytes(file["document"]))
+    if document["identity"] != identity:
+        raise ModelError(
+            f"{path} belongs to another fit (other reports, options, seed or kernel); remove it or choose another"
+        )
+    trace = FitTrace.from_document(document["trace"])
+    _demand_alike(users, start.pair.users)
+    _demand_alike(items, start.pair.items)
+    _demand_alike(weights, start.mixture.weights)
+    _demand_alike(variances, start.mixture.variances)
+    pair, mixture = replace(start.pair, users=users, items=items), NoiseMixture(weights, variances)
+    return replace(start, pair=pair, mixture=mixture, iterations=trace.iterations, notes=trace.notes)
+
+
+def _demand_alike(found: NDArray[Any], wanted: NDArray[Any]) -> None:
+    if found.dtype != wanted.dtype or found.shape != wanted.shape or not np.isfinite(found).all():
+        raise ValueError("another shape or kind, or not finite")

@@ -18,18 +18,44 @@ if TYPE_CHECKING:
     Doubles = NDArray[np.float64]
 
 _OFFSET_SWEEPS = 10
+_REPORTS_AT_ONCE = 1 << 18
 
 
-def fit_offsets(matrix: ReportMatrix, regularisation: float, threads: int) -> tuple[FactorPair, float]:
-    """Fit the mean and offsets alone by alternating ridge regression; return them and the sum of squares left."""
+def fit_offsets(matrix: ReportMatrix, regularisation: float, threads: int) -> tuple[FactorPair, float, float]:
+    """Fit a mean and offsets alone by alternating ridge regression; return offsets, mean and sum of squares left.
+
+    The mean is free, so at the optimum the offsets of each side sum to zero; keeping them so on the way makes a few
+    sweeps enough.
+    """
     people, things = matrix.shape
     pair = FactorPair.of(np.zeros((people, 0)), np.zeros((things, 0)), offsets=True)
-    sweeper = Sweeper(matrix, matrix.mean, Ridge(0.0, regularisation), threads)
-    left = 0.0
+    said, heard = matrix.by_user.counts() > 0, matrix.by_item.counts() > 0
+    mean, left = matrix.mean, 0.0
     for _ in range(_OFFSET_SWEEPS):
+        sweeper = Sweeper(matrix, mean, Ridge(0.0, regularisation), threads)
         sweeper.users(pair, NoiseMixture.single())
         left = float(sweeper.items(pair, NoiseMixture.single()).sums.square[0])
-    return pair, left
+        mean += _centre(pair.users[:, 0], said) + _centre(pair.items[:, 1], heard)
+    return pair, mean, left
+
+
+def _centre(offsets: NDArray[np.float32], present: NDArray[np.bool_]) -> float:
+    """Make the offsets of those present sum to zero in place; return what was taken out of each."""
+    level = float(offsets[present].mean(dtype=np.float64))
+    offsets[present] -= np.float32(level)
+    return level
+
+
+def squared_error(matrix: ReportMatrix, pair: FactorPair) -> float:
+    """Return the sum of squared residuals of plain factors over all reports."""
+    users = np.repeat(np.arange(matrix.shape[0], dtype=np.int32), matrix.by_user.counts())
+    total = 0.0
+    for start in range(0, matrix.reports, _REPORTS_AT_ONCE):
+        block = slice(start, start + _REPORTS_AT_ONCE)
+        products = np.einsum("rf,rf->r", pair.users[users[block]], pair.items[matrix.by_user.columns[block]])
+        residuals = matrix.values_of(matrix.by_user.values[block]) - products
+        total += float(np.square(residuals, dtype=np.float64).sum())
+    return total
 
 
 def item_means(matrix: ReportMatrix, fill: str) -> Doubles:
@@ -45,8 +71,9 @@ def item_means(matrix: ReportMatrix, fill: str) -> Doubles:
 def svd_pair(matrix: ReportMatrix, rank: int, fill: str, rng: np.random.Generator) -> FactorPair:
     """Decompose the filled matrix, which is sparse plus a row repeated, and share the singular values out evenly."""
     people, things = matrix.shape
-    if rank > min(people, things):
-        raise ModelError(f"svd: rank is {rank}; {people} users and {things} items allow {min(people, things)} at most")
+    most = min(people, things)
+    if rank > most:
+        raise ModelError(f"rank is {rank}, too much for an SVD; {people} users and {things} items allow {most} at most")
     filled = _Filled(matrix, item_means(matrix, fill))
     left, singular, right = filled.truncated(rank, rng)
     roots = np.sqrt(singular)
@@ -68,6 +95,8 @@ class _Filled:
         from scipy.sparse.linalg import LinearOperator, svds  # noqa: PLC0415 - a slow import
 
         people, things = self.known.shape
+        if not self.known.data.any() and not self.fill.any():
+            return np.zeros((people, rank)), np.zeros(rank), np.zeros((rank, things))
         if rank >= min(people, things):
             return _leading(np.linalg.svd(self.known.toarray() + self.fill, full_matrices=False), rank)
         operator = LinearOperator(

@@ -11,9 +11,9 @@ import numpy as np
 
 from tacit.errors import ModelError
 from tacit.learning.checkpoint import Checkpoint
-from tacit.learning.closed_form import fit_offsets, svd_pair
-from tacit.learning.factors import FactorPair, squares
-from tacit.learning.kernels import default_threads, kernel_name
+from tacit.learning.closed_form import fit_offsets, squared_error, svd_pair
+from tacit.learning.factors import FactorPair
+from tacit.learning.kernels import checked_threads, default_threads, kernel_name
 from tacit.learning.loop import Conduct, State
 from tacit.learning.mf_als import fit_mf_als
 from tacit.learning.mf_sgd import fit_mf_sgd
@@ -65,11 +65,12 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
             into, and what is there by then is returned.
         checkpoint: A folder to keep the fit in, and to go on from if it was kept there before.
     """
+    _check_seed(seed)
     kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint), matrix, options, rng)
-    conduct = Conduct(threads or default_threads(), watch, kept)
+    conduct = Conduct(default_threads() if threads is None else checked_threads(threads), watch, kept)
     state, trace, mean = _run(matrix, options, rng, conduct)
     _refuse_non_finite(state.pair, options)
-    fallback, _ = fit_offsets(matrix, _FALLBACK_REGULARISATION, conduct.threads)
+    fallback, level, _ = fit_offsets(matrix, _FALLBACK_REGULARISATION, conduct.threads)
     factor_ridge, offset_ridge = _ridges(options, matrix)
     pair = state.pair
     return Model(
@@ -81,7 +82,7 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
         user_factors=pair.users[:, : pair.rank].copy(),
         item_factors=pair.items[:, : pair.rank].copy(),
         offsets=Offsets(mean, pair.user_offsets(), pair.item_offsets()),
-        fallback=Offsets(matrix.mean, fallback.user_offsets(), fallback.item_offsets()),
+        fallback=Offsets(level, fallback.user_offsets(), fallback.item_offsets()),
         noise=state.mixture,
         factor_ridge=factor_ridge,
         offset_ridge=offset_ridge,
@@ -91,13 +92,19 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
     )
 
 
+def _check_seed(seed: int | None) -> None:
+    if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
+        raise ModelError(f"seed is {seed!r}; give a whole number from 0 to 2**63 - 1")
+
+
 def memory_needed(matrix: ReportMatrix, options: Options) -> int:
     """Estimate how many bytes a fit takes at its peak, the reports included."""
     people, things = matrix.shape
     rank = getattr(options, "rank", 0)
     stride = -(-(rank + 2) // _LINE) * _LINE
-    factors = 4 * stride * (people + things)
-    extra = 8 * stride * people
+    factors = 4 * stride * (people + things) + 8 * rank * (people + things)
+    # A copy of the users' factors, to see how far they moved; plain values less the mean, for offsets.
+    extra = 4 * stride * people + (4 * matrix.reports if matrix.symbol_values is None else 0)
     if isinstance(options, MfSgdOptions):
         extra += matrix.reports * (4 + 4 + 4 + 8 + 4 + matrix.by_user.values.itemsize)
     elif isinstance(options, SvdOptions) or getattr(options, "start", "") == "svd":
@@ -117,20 +124,20 @@ def _run(
         case MfSgdOptions():
             return *fit_mf_sgd(matrix, options, rng, conduct), matrix.mean if options.offsets else 0.0
         case SvdOptions():
-            return *_closed(svd_pair(matrix, options.rank, options.fill, rng), None), 0.0
+            pair = svd_pair(matrix, options.rank, options.fill, rng)
+            return *_closed(pair, squared_error(matrix, pair)), 0.0
         case OffsetsOptions():
-            pair, left = fit_offsets(matrix, options.regularisation, conduct.threads)
-            return *_closed(pair, left), matrix.mean
+            pair, mean, left = fit_offsets(matrix, options.regularisation, conduct.threads)
+            return *_closed(pair, left), mean
         case GlobalMeanOptions():
             pair = FactorPair.of(np.zeros((matrix.shape[0], 0)), np.zeros((matrix.shape[1], 0)), offsets=False)
             return *_closed(pair, matrix.variance * matrix.reports), matrix.mean
     raise ModelError(f"{type(options).__name__} are the options of no model that is known here")
 
 
-def _closed(pair: FactorPair, left: float | None) -> tuple[State, FitTrace]:
-    """Describe a fit without iterations by one: its objective is the sum of squares left, or of the factors."""
-    objective = squares(pair.users) if left is None else left
-    this = Iteration(number=1, objective=objective, likelihood=None, change=0.0, seconds=0.0)
+def _closed(pair: FactorPair, left: float) -> tuple[State, FitTrace]:
+    """Describe a fit without iterations by one: its objective is the sum of squared residuals left."""
+    this = Iteration(number=1, objective=left, likelihood=None, change=0.0, seconds=0.0)
     return State(pair, NoiseMixture.single(), (this,)), FitTrace((this,), "closed form")
 
 
@@ -156,7 +163,7 @@ def _ridges(options: Options, matrix: ReportMatrix) -> tuple[float, float | None
 def _refuse_non_finite(pair: FactorPair, options: Options) -> None:
     if not (np.isfinite(pair.users).all() and np.isfinite(pair.items).all()):
         raise ModelError(
-            f"{options.model}: the factors grew beyond all bounds; choose a shorter step or more regularisation"
+            f"{options.model}: the factors grew beyond all bounds; choose a shorter step, or another regularisation"
         )
 
 

@@ -6,11 +6,12 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.errors import FileError
 from tacit.learning.factors import squares
 from tacit.learning.trace import FitTrace, Iteration
 
@@ -59,6 +60,7 @@ def iterate(
     """Repeat a step until the user factors stop changing (Algorithm 2), the limit, or an interrupt."""
     if conduct.checkpoint is not None:
         state = conduct.checkpoint.resumed(state)
+        conduct.checkpoint.keep(state, now=True)  # a place that cannot be written to is better found before a long fit
     with _held_interrupts() as interrupted:
         stopped = _reason_to_stop(state, iterations, tolerance)
         while not stopped:
@@ -69,11 +71,20 @@ def iterate(
                     conduct.watch(state.iterations[-1])
             except KeyboardInterrupt:
                 interrupted.set()
-            if interrupted.is_set() and not stopped:
+            if interrupted.is_set():
                 stopped = "interrupted"
             if conduct.checkpoint is not None:
-                conduct.checkpoint.keep(state, now=bool(stopped))
+                state = _kept(state, conduct.checkpoint, now=bool(stopped))
     return state, FitTrace(state.iterations, stopped, state.notes)
+
+
+def _kept(state: State, checkpoint: Checkpoint, *, now: bool) -> State:
+    """Keep the state; a disk that is full by now must not cost what was fitted."""
+    try:
+        checkpoint.keep(state, now=now)
+    except FileError as error:
+        return replace(state, notes=(*state.notes, f"not kept: {error}"))
+    return state
 
 
 def _advance(state: State, step: Callable[[State], Step]) -> State:
@@ -96,6 +107,8 @@ def _advance(state: State, step: Callable[[State], Step]) -> State:
 
 
 def _reason_to_stop(state: State, iterations: int, tolerance: float) -> str:
+    if state.iterations and not np.isfinite(state.iterations[-1].objective):
+        return "diverged"
     if state.iterations and state.iterations[-1].change < tolerance:
         return "converged"
     return "iterations" if len(state.iterations) >= iterations else ""

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # Users and items are dealt into so many groups each. Blocks of reports that share neither can be worked on
 # side by side; the order of all steps is fixed by the groups, not by the threads.
 _GROUPS = 16
+# Steps overshoot when they are long beside the squared factors, which grow with the reports: a step times the largest
+# report is kept below this. Ratings of a few stars are far from it.
+_LONGEST_STEP = 0.25
 _SMALL = 1_000_000  # reports below which starting threads costs more than it saves
 
 
@@ -34,7 +37,8 @@ def fit_mf_sgd(
     table = None if matrix.symbol_values is None else matrix.symbol_values - mean
     if table is None:
         blocks = ReportBlocks(blocks.side, blocks.starts, blocks.users, blocks.items, blocks.values - mean)
-    rates = rates_of(pair, options)
+    largest = float(np.abs(blocks.values if table is None else table).max())
+    rates = rates_of(pair, options, min(options.step, _LONGEST_STEP / max(largest, 1.0)))
     ridge = Ridge(options.regularisation, options.regularisation)
     threads = conduct.threads if matrix.reports >= _SMALL else 1
 
@@ -60,7 +64,7 @@ def deal(matrix: ReportMatrix, rng: np.random.Generator) -> ReportBlocks:
     return ReportBlocks(_GROUPS, starts, users[order], matrix.by_user.columns[order], matrix.by_user.values[order])
 
 
-def rates_of(pair: FactorPair, options: MfSgdOptions) -> NDArray[np.float32]:
+def rates_of(pair: FactorPair, options: MfSgdOptions, step: float) -> NDArray[np.float32]:
     """Return, for every coordinate, what a user keeps and its step, and the same for an item.
 
     The coordinates that are 1 by definition are kept whole and take no step.
@@ -71,7 +75,7 @@ def rates_of(pair: FactorPair, options: MfSgdOptions) -> NDArray[np.float32]:
     if pair.offsets:
         moved_users.append(pair.rank)
         moved_items.append(pair.rank + 1)
-    for keep, step, moved in ((0, 1, moved_users), (2, 3, moved_items)):
-        rates[keep, moved] = 1.0 - options.step * options.regularisation
-        rates[step, moved] = options.step
+    for keep, move, moved in ((0, 1, moved_users), (2, 3, moved_items)):
+        rates[keep, moved] = 1.0 - step * options.regularisation
+        rates[move, moved] = step
     return rates

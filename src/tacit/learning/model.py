@@ -177,9 +177,17 @@ class Model:
         """Predict a profile's ratings of items; an unknown item gets the mean and the profile's own offset."""
         return predict_for(self, profile, items)
 
-    def item_model(self) -> ItemModel:
-        """Return the public part: the items with reports, and nothing about any one person."""
-        reported = slice(self.reported_items)
+    def item_model(self, *, least_reports: int = 1) -> ItemModel:
+        """Return the public part: items, and no user's row.
+
+        The factors of an item that few people reported on follow from the reports of those few: items that only one
+        and the same person reported on can be told by their factors. A provider who minds leaves out items with
+        fewer than `least_reports`; well above the rank, nobody stands out.
+        """
+        enough = np.bincount(self.rated.columns, minlength=len(self.items)) >= max(least_reports, 1)
+        if not enough.any():
+            raise ModelError(f"no item has {least_reports} reports; ask for fewer")
+        reported = slice(int(enough.sum()))  # the busiest items come first
         words = Vocabulary(self.items.ids[reported])
         offsets, factors = self.offsets.items[reported], self.item_factors[reported]
         return ItemModel(self.scale, words, self.offsets.mean, offsets, factors)

@@ -107,7 +107,7 @@ def check_noise(noise: NoiseMixture) -> None:
     if weights.shape != variances.shape or weights.ndim != 1 or not 1 <= len(weights) <= MOST_COMPONENTS:
         raise ModelError(f"the noise is not a mixture of 1 to {MOST_COMPONENTS} components; {_DAMAGED}")
     proper = (weights >= 0).all() and abs(weights.sum() - 1) <= _SUM_OFF
-    if not (proper and (variances > 0).all() and (variances <= LARGEST).all()):
+    if not (proper and (variances > 0).all() and (variances <= LARGEST**2).all()):
         raise ModelError(f"the noise's weights do not sum to 1, or a variance is not positive; {_DAMAGED}")
 
 

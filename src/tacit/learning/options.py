@@ -35,7 +35,7 @@ class Options:
             raise ModelError(f"{self.model}: {name} is {getattr(self, name)!r}; choose one of {shown}")
 
 
-MOST_ITERATIONS = 100_000
+MOST_ITERATIONS = 10_000
 MOST_RIDGE = 1e9
 
 
@@ -117,7 +117,7 @@ class MfSgdOptions(Options):
 
     Attributes:
         rank: Number of factors.
-        step: Length of a gradient step.
+        step: Length of a gradient step; shorter where reports stand for numbers so large that it would overshoot.
         regularisation: Pull of every step towards zero, on factors and offsets.
         offsets: Whether there is a mean, and an offset for every user and item, beside the factors.
         epochs: How often to run through all reports.

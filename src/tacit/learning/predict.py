@@ -49,12 +49,20 @@ def predict_pairs(model: Model, users: IdList, items: IdList) -> Predictions:
 
 def predict_for(model: Model, profile: Profile, items: IdList) -> Predictions:
     """Predict ratings of one person; an unknown item is at the person's own level."""
+    check_profile(model, profile)
     item_of = known_items(model, items)
     nobody = np.full(len(item_of), -1, dtype=np.int32)
     known = (item_of >= 0) & profile.known
-    learned = model.offsets.of(nobody, item_of) + model.item_factors[item_of] @ profile.factors
+    learned = model.offsets.of(nobody, item_of) + np.einsum("if,f->i", model.item_factors[item_of], profile.factors)
     scores = np.where(known, learned, model.fallback.of(nobody, item_of)) + np.float32(profile.offset)
     return Predictions(on_scale(scores, model.scale), ~known)
+
+
+def check_profile(model: Model, profile: Profile) -> None:
+    """Refuse the profile of another model."""
+    fits = profile.factors.shape == (model.rank,) and bool((profile.rated < len(model.items)).all())
+    if not fits or not np.isfinite([*profile.factors, profile.offset]).all():
+        raise ModelError(f"the profile is not one of this model of rank {model.rank}; fold the reports in again")
 
 
 def known_users(model: Model, ids: IdList) -> Indices:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import ModelError
-from tacit.learning.kernels import default_threads, padded, top_n
+from tacit.learning.kernels import checked_threads, default_threads, padded, top_n
 from tacit.learning.model_parts import structure
-from tacit.learning.predict import on_scale
+from tacit.learning.predict import check_profile, on_scale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +58,7 @@ class Block:
 def recommend_for(model: Model, profile: Profile, n: int, left_out: Indices) -> Recommendations:
     """Find the best items for one person; `left_out` are rising indices."""
     check_length(n)
+    check_profile(model, profile)
     users, items = (_user_rows(model, profile.factors[None]), model.item_rows)
     level = model.offsets.mean + profile.offset
     if not profile.known:
@@ -77,7 +78,7 @@ def recommend_all(
     step = block if block is not None else max(1, min(_MOST_USERS_AT_ONCE, _ENTRIES_AT_ONCE // n))
     if step < 1:
         raise ModelError(f"blocks of {step} users are none; give at least 1")
-    using = threads if threads is not None else default_threads()
+    using = default_threads() if threads is None else checked_threads(threads)
     return _blocks(model, n, exclude_rated=exclude_rated, step=step, threads=using)
 
 

@@ -28,7 +28,7 @@ class FitTrace:
     """The iterations of a fit, why it stopped, and what went wrong on the way."""
 
     iterations: tuple[Iteration, ...]
-    stopped: str  # "converged", "iterations", "interrupted" or "closed form"
+    stopped: str  # "converged", "iterations", "interrupted", "diverged" or "closed form"
     notes: tuple[str, ...] = ()
 
     @property

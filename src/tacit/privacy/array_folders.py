@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[Any]]
 
-LARGEST_DOCUMENT = 64 * 2**20
+LARGEST_DOCUMENT = 16 * 2**20
+LONGEST_NAME = 200  # bytes: room for the ending of a temporary name
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class FolderKind:
 
 def check_target(target: Path, kind: FolderKind) -> None:
     """Refuse a place where the folder cannot go: only one like it, or an empty one, is ever replaced."""
-    if target.name in {"", ".."} or "\0" in str(target):
+    if target.name in {"", ".."} or "\0" in str(target) or len(os.fsencode(target.name)) > LONGEST_NAME:
         raise FileError(f"{str(target)!r} is not the name of a folder; choose another")
     if not os.path.isdir(target.parent):  # noqa: PTH112 - answers False where Path's raises
         raise FileError(f"cannot write {target}: there is no folder {target.parent}; make it first")
@@ -187,9 +188,17 @@ def _arrays_of(file: IO[bytes], path: Path) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(file) as archive, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about headers written by older versions
+            _refuse_overlaps(archive.infolist(), os.fstat(file.fileno()).st_size)
             return {entry.filename.removesuffix(".npy"): _array_of(archive, entry) for entry in archive.infolist()}
     except Exception as error:  # zipfile and NumPy have no common word for a file that is not theirs
         raise ModelError(f"{path} does not hold plain arrays; {DAMAGED}") from error
+
+
+def _refuse_overlaps(entries: list[zipfile.ZipInfo], size: int) -> None:
+    """Refuse entries that share bytes or a name: a small file could otherwise fill all memory."""
+    names = {entry.filename for entry in entries}
+    if len(names) < len(entries) or sum(entry.file_size for entry in entries) > size:
+        raise ValueError("entries overlap")
 
 
 def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:

@@ -31,7 +31,7 @@ _ENCODING = "float32"
 
 @dataclass(frozen=True, eq=False)
 class ItemModel:
-    """Items with their offsets and factors, by falling number of reports; nothing in it is about one person.
+    """Items with their offsets and factors, by falling number of reports; no user's row is in it.
 
     A person's score of an item is the mean, the person's offset, the item's offset and the product of factors.
     Only items with reports are there. The arrays are made read-only.
@@ -66,9 +66,9 @@ class ItemModel:
     def scores(self, vector: ArrayLike, offset: float = 0.0) -> Floats:
         """Return the score of every item for a person's vector and offset; it may lie beyond the scale."""
         person = np.asarray(vector, dtype=np.float32)
-        if person.shape != (self.rank,) or not np.isfinite(person).all():
+        if person.shape != (self.rank,) or not np.isfinite(person).all() or not np.isfinite(offset):
             raise ModelError(f"a vector of shape {person.shape} is not {self.rank} finite numbers; give one each")
-        scores = self.factors @ person + self.offsets + np.float32(self.mean + offset)
+        scores = np.einsum("if,f->i", self.factors, person) + self.offsets + np.float32(self.mean + offset)
         return np.asarray(scores, dtype=np.float32)
 
     def save(self, folder: str | Path) -> None:

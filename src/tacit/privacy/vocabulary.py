@@ -66,6 +66,8 @@ class Vocabulary:
 
     def index_of(self, wanted: str | int) -> int | None:
         """Return the index of one id, or None if it is unknown."""
+        if isinstance(wanted, bool) or not isinstance(wanted, str | int | np.integer):
+            raise InvalidInputError(f"{str(wanted)[:_SHOWN]!r} is no id; {_REMEDY}")
         text = str(wanted)
         if self.ids.dtype.kind != "i":
             return self._index_by_text.get(text)
@@ -139,6 +141,8 @@ class Vocabulary:
 
 def as_ids(ids: IdList, name: str = "id") -> NDArray[Any]:
     """Return ids as an array of integers or of text, or refuse them."""
+    if isinstance(ids, bytes | bytearray):
+        raise InvalidInputError(f"{name}s are bytes, not a list; {_REMEDY}")
     found = np.asarray(ids) if hasattr(ids, "__array__") else _checked_entries(list(ids), name)
     if found.ndim == 1 and (found.dtype.kind == "O" or not found.size):
         found = _checked_entries(found.tolist(), name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+import re
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -139,9 +140,16 @@ def default_threads() -> int:
     asked = os.environ.get("TACIT_THREADS", "")
     if not asked:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if not asked.isdecimal() or not 1 <= int(asked) <= MOST_THREADS:
-        raise InvalidInputError(f"TACIT_THREADS is {asked!r}; set it to a whole number from 1 to {MOST_THREADS}")
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", asked) or int(asked) > MOST_THREADS:
+        raise InvalidInputError(f"TACIT_THREADS is {asked[:40]!r}; set it to a whole number from 1 to {MOST_THREADS}")
     return int(asked)
+
+
+def checked_threads(threads: int) -> int:
+    """Return a number of threads, or refuse one that is none."""
+    if type(threads) is not int or not 1 <= threads <= MOST_THREADS:
+        raise InvalidInputError(f"threads is {threads!r}; give a whole number from 1 to {MOST_THREADS}")
+    return threads
 
 
 def kernel_name() -> str:
@@ -154,9 +162,9 @@ def _choose(asked: str) -> str:
     compiled = _compiled()
     usable = [*(compiled.builds() if compiled else []), "numpy"]
     if asked and asked not in usable:
-        raise InvalidInputError(f"TACIT_KERNEL is {asked!r}; this machine has {', '.join(usable)}")
+        raise InvalidInputError(f"TACIT_KERNEL is {asked[:40]!r}; this machine has {', '.join(usable)}")
     if not asked and compiled is None:
-        msg = "tacit was installed without its compiled kernels, for want of a C++ compiler or of Python's headers"
+        msg = "tacit was installed without its compiled kernels, which need a C++17 compiler and Python's headers"
         warnings.warn(f"{msg}; NumPy does the same, many times slower", KernelWarning, stacklevel=2)
     return asked or usable[0]
 

@@ -59,7 +59,7 @@ def solve_row(
     if np.any(ridge > 0):
         design = np.vstack([design, np.diag(np.sqrt(ridge))])
         targets = np.concatenate([targets, np.zeros(free)])
-    if not np.isfinite(targets).all():
+    if not (np.isfinite(targets).all() and np.isfinite(design).all()):
         return np.full(free, np.nan), free
     solution, _, rank, _ = np.linalg.lstsq(design, targets, rcond=_LEAST_SINGULAR)
     return solution.astype(np.float64), int(rank)
@@ -98,7 +98,8 @@ def top_n(
     n = min(found_items.shape[1], len(items))
     for first in range(0, len(users), _USERS_AT_ONCE):
         block = slice(first, min(first + _USERS_AT_ONCE, len(users)))
-        scores = users[block] @ items.T
+        with np.errstate(invalid="ignore"):  # some builds of BLAS raise the flag without need
+            scores = users[block] @ items.T
         if rated is not None:
             part = rated.part(block.start, block.stop)
             scores[np.repeat(np.arange(len(part)), part.counts()), part.columns] = -np.inf
