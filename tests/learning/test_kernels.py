@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -32,6 +33,12 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
+needs_compiled = pytest.mark.skipif(
+    not COMPILED and not os.environ.get("TACIT_NO_SKIPS"), reason="tacit was installed without its compiled kernels"
+)
+
+
+@needs_compiled
 def test_the_compiled_kernels_are_here() -> None:
     assert "baseline" in COMPILED
 
@@ -170,6 +177,7 @@ def test_not_a_number_in_factors_is_never_hidden(kernel: str, ridge: float) -> N
     assert np.isfinite(np.delete(solved, touched, axis=0)).all()
 
 
+@needs_compiled
 def test_an_array_that_would_be_copied_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TACIT_KERNEL", COMPILED[-1])
     problem = Problem(7, 3, ridge=0.1)
@@ -274,6 +282,7 @@ def test_threads_and_kernel_are_chosen_by_the_environment(monkeypatch: pytest.Mo
         kernels.kernel_name()
 
 
+@needs_compiled
 def test_loading_the_kernels_leaves_floating_point_alone() -> None:
     code = """
 import numpy as np
@@ -287,6 +296,7 @@ assert np.float32(1) / np.float32(3) * np.float32(3) == 1
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@needs_compiled
 def test_shapes_that_do_not_fit_are_refused() -> None:
     native = kernels._compiled()
     problem = Problem(1, 3, ridge=0.1)
