@@ -4,7 +4,7 @@ from tacit import __version__
 
 project = "tacit"
 release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["sphinx.ext.napoleon", "myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["_build"]
 html_theme = "furo"
 html_show_copyright = False

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
+_DOT_LENGTH = 1 << 13
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class FactorPair:
@@ -135,6 +137,7 @@ class Sweeper:
 
 
 def squares(values: Floats) -> float:
-    """Return the sum of squares, in doubles and in an order that does not depend on threads."""
+    """Return the sum of squares, in parts too short for BLAS to share out among threads, and those in doubles."""
     flat = values.ravel()
-    return float(np.einsum("i,i->", flat, flat, dtype=np.float64))
+    parts = (flat[start : start + _DOT_LENGTH] for start in range(0, len(flat), _DOT_LENGTH))
+    return sum(float(np.dot(part, part)) for part in parts)
