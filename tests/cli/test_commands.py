@@ -5,13 +5,13 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.cli import COMMANDS, main
+from tacit.cli import COMMANDS
 from tacit.privacy.mechanisms import MECHANISMS
 from tacit.privacy.policy import Policy
 
@@ -19,35 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, object]:
-        return dict(json.loads(self.out))
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """Run a command line in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["tacit", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
-
-    return call
-
-
 RATINGS = "user,item,rating\n1,1,5\n1,2,3\n2,1,1\n"
 
 
-def test_the_whole_way_of_a_rating(run: Callable[..., Done], tmp_path: Path) -> None:
+def test_the_whole_way_of_a_rating(run: Callable[..., Any], tmp_path: Path) -> None:
     made = run(
         "policy",
         "new",
@@ -103,13 +78,13 @@ def test_the_whole_way_of_a_rating(run: Callable[..., Done], tmp_path: Path) -> 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("scale", [["--scale", "-10:10:0.25"], ["--scale=-10:10:0.25"]])
 def test_every_mechanism_makes_a_policy_on_a_negative_scale(
-    run: Callable[..., Done], mechanism: str, scale: list[str]
+    run: Callable[..., Any], mechanism: str, scale: list[str]
 ) -> None:
     assert run("policy", "new", *scale, "--epsilon", "0.5", "--mechanism", mechanism).status == 0
     assert run("policy", "show", "policy.json", "--json").json["scale"] == "-10:10:0.25"
 
 
-def test_priors_come_from_files_and_from_reports(run: Callable[..., Done], tmp_path: Path) -> None:
+def test_priors_come_from_files_and_from_reports(run: Callable[..., Any], tmp_path: Path) -> None:
     new = ["policy", "new", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "tailored", "--prior"]
     (tmp_path / "prior.csv").write_text("rating,weight\n1,10\n2,10\n5,80\n", encoding="utf-8")
     ids = {run(*new, source, "--json").json["id"] for source in ("uniform", "generic", "prior.csv")}
@@ -126,7 +101,7 @@ def test_priors_come_from_files_and_from_reports(run: Callable[..., Done], tmp_p
     assert float(prior[3] + prior[4]) > 0.8
 
 
-def test_noise_is_reported_in_intervals(run: Callable[..., Done], tmp_path: Path) -> None:
+def test_noise_is_reported_in_intervals(run: Callable[..., Any], tmp_path: Path) -> None:
     done = run(
         "noise",
         "--scale",
@@ -150,7 +125,7 @@ def test_noise_is_reported_in_intervals(run: Callable[..., Done], tmp_path: Path
     assert "derived" in run("noise", "--scale", "1:5:1", "--epsilon", "1").out
 
 
-def test_no_mechanism_has_no_noise(run: Callable[..., Done]) -> None:
+def test_no_mechanism_has_no_noise(run: Callable[..., Any]) -> None:
     done = run("noise", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "none", "--json")
     assert done.json["mechanisms"] == [
         {"name": "none", "intervals": [{"from": 0.0, "to": 1.0, "derived": 1.0, "drawn": 1.0}], "p_value": 1.0}
@@ -158,13 +133,13 @@ def test_no_mechanism_has_no_noise(run: Callable[..., Done]) -> None:
 
 
 @pytest.mark.parametrize("line", [[], ["policy"]])
-def test_a_command_alone_shows_its_help(run: Callable[..., Done], line: list[str]) -> None:
+def test_a_command_alone_shows_its_help(run: Callable[..., Any], line: list[str]) -> None:
     done = run(*line)
     assert (done.status, done.out) == (2, "")
     assert "Example:\n" in done.err
 
 
-def test_the_demonstration_shows_every_mechanism_and_fetches_nothing(run: Callable[..., Done]) -> None:
+def test_the_demonstration_shows_every_mechanism_and_fetches_nothing(run: Callable[..., Any]) -> None:
     done = run("demo", "--json")
     assert done.status == 0
     rows = {row["mechanism"]: row for row in done.json["mechanisms"]}  # type: ignore[attr-defined]
@@ -250,7 +225,7 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("case", BAD_LINES)
 def test_bad_input_ends_in_status_2_and_one_line_with_nothing_written(
-    run: Callable[..., Done], tmp_path: Path, policy: Policy, case: str
+    run: Callable[..., Any], tmp_path: Path, policy: Policy, case: str
 ) -> None:
     policy.save(tmp_path / "policy.json")
     document = policy.to_json()
@@ -272,7 +247,7 @@ def test_bad_input_ends_in_status_2_and_one_line_with_nothing_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_an_invalid_policy_is_reported_in_json_too(run: Callable[..., Done], tmp_path: Path, policy: Policy) -> None:
+def test_an_invalid_policy_is_reported_in_json_too(run: Callable[..., Any], tmp_path: Path, policy: Policy) -> None:
     (tmp_path / "edited.json").write_bytes(policy.to_json().replace(b'"epsilon":"1"', b'"epsilon":"2"'))
     done = run("policy", "verify", "edited.json", "--json")
     assert done.status == 2
@@ -280,7 +255,7 @@ def test_an_invalid_policy_is_reported_in_json_too(run: Callable[..., Done], tmp
     assert "its id" in str(done.json["reason"])
 
 
-def test_a_dishonest_policy_is_found_by_verify_and_audit(run: Callable[..., Done], tmp_path: Path) -> None:
+def test_a_dishonest_policy_is_found_by_verify_and_audit(run: Callable[..., Any], tmp_path: Path) -> None:
     """A provider seals a table of epsilon 3 as epsilon 1, under its right id."""
     vectors = json.loads(
         (Path(__file__).parents[2] / "protocol/vectors/refused-policies.json").read_text(encoding="utf-8")
@@ -296,7 +271,7 @@ def test_a_dishonest_policy_is_found_by_verify_and_audit(run: Callable[..., Done
 
 @pytest.mark.parametrize("command", ["", *COMMANDS, "policy new", "policy show", "policy verify"])
 def test_every_command_has_help_with_an_example_and_a_place_in_the_documentation(
-    run: Callable[..., Done], command: str
+    run: Callable[..., Any], command: str
 ) -> None:
     done = run(*command.split(), "--help")
     assert done.status == 0

@@ -7,12 +7,11 @@ import sys
 import time
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
-from tacit.cli import main
 from tacit.cli.progress import fit_progress, progress_text
 from tacit.learning import MODELS, Iteration, Model
 from tacit.privacy.item_model import ItemModel
@@ -21,31 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tacit.privacy.policy import Policy
-
-
-class Done(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> dict[str, Any]:
-        return dict(json.loads(self.out))
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """Run a command line in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments: str) -> Done:
-        monkeypatch.setattr(sys, "argv", ["tacit", *arguments])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return Done(int(left.value.code or 0), captured.out, captured.err)
-
-    return call
 
 
 def names_in(folder: Path) -> list[str]:
@@ -64,7 +38,7 @@ def write_ratings(path: Path, users: int = 60, items: int = 12) -> None:
 
 
 @pytest.fixture
-def reports(run: Callable[..., Done], tmp_path: Path) -> Callable[..., Done]:
+def reports(run: Callable[..., Any], tmp_path: Path) -> Callable[..., Any]:
     """Make a policy and reports under it, by the commands for that."""
     write_ratings(tmp_path / "ratings.csv")
     assert run("policy", "new", "--scale", "1:5:1", "--epsilon", "10", "-o", "policy.json").status == 0
@@ -75,7 +49,7 @@ def reports(run: Callable[..., Done], tmp_path: Path) -> Callable[..., Done]:
 FIT = ["fit", "reports.parquet", "--policy", "policy.json", "-o", "model"]
 
 
-def test_the_whole_way_from_ratings_to_recommendations(reports: Callable[..., Done]) -> None:
+def test_the_whole_way_from_ratings_to_recommendations(reports: Callable[..., Any]) -> None:
     fitted = reports(*FIT, "--model", "mf-als", "--rank", "2", "--seed", "11", "--json")
     assert fitted.status == 0
     assert fitted.json | {"seconds": 0, "iterations": 0, "objective": 0} == {
@@ -118,7 +92,7 @@ def test_the_whole_way_from_ratings_to_recommendations(reports: Callable[..., Do
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_model_is_fitted_saved_and_recommends(reports: Callable[..., Done], model: str) -> None:
+def test_every_model_is_fitted_saved_and_recommends(reports: Callable[..., Any], model: str) -> None:
     fitted = reports(*FIT, "--model", model, "--json")
     assert (fitted.status, fitted.json["model"]) == (0, model)
     assert set(fitted.json) >= {"model", "iterations", "seconds", "objective", "seed"}
@@ -127,7 +101,7 @@ def test_every_model_is_fitted_saved_and_recommends(reports: Callable[..., Done]
     assert Model.load("model").options == fitted.json["options"]
 
 
-def test_a_seed_that_was_drawn_is_written_down_and_repeats_the_fit(reports: Callable[..., Done]) -> None:
+def test_a_seed_that_was_drawn_is_written_down_and_repeats_the_fit(reports: Callable[..., Any]) -> None:
     first = reports(*FIT, "--json").json
     assert first["model"] == "mog-mf"
     assert np.isfinite(first["likelihood"])
@@ -137,7 +111,7 @@ def test_a_seed_that_was_drawn_is_written_down_and_repeats_the_fit(reports: Call
     assert reports(*FIT, "--json").json["seed"] != first["seed"]
 
 
-def test_somebody_unknown_is_told_so(reports: Callable[..., Done]) -> None:
+def test_somebody_unknown_is_told_so(reports: Callable[..., Any]) -> None:
     reports(*FIT, "--model", "offsets")
     for user in ("nobody", "-5", "007"):
         found = reports("recommend", "model", "--user", user, "--json")
@@ -147,7 +121,7 @@ def test_somebody_unknown_is_told_so(reports: Callable[..., Done]) -> None:
     assert "\x1b" not in reports("recommend", "model", "--user", "\x1b[2J").err
 
 
-def test_rated_items_come_back_only_when_asked_for(reports: Callable[..., Done]) -> None:
+def test_rated_items_come_back_only_when_asked_for(reports: Callable[..., Any]) -> None:
     reports(*FIT, "--model", "global-mean")
     assert len(reports("recommend", "model", "--user", "3", "--json").json["items"]) == 12 - 8
     assert (
@@ -155,7 +129,7 @@ def test_rated_items_come_back_only_when_asked_for(reports: Callable[..., Done])
     )
 
 
-def test_ids_that_could_steer_a_terminal_are_escaped(run: Callable[..., Done], policy: Policy, tmp_path: Path) -> None:
+def test_ids_that_could_steer_a_terminal_are_escaped(run: Callable[..., Any], policy: Policy, tmp_path: Path) -> None:
     policy.save(tmp_path / "policy.json")
     rows = f'a,"x\x1b[2J",0,{policy.id}\nb,"x\x1b[2J",0,{policy.id}\n'
     (tmp_path / "reports.csv").write_text(f"user,item,symbol,policy\n{rows}", encoding="utf-8")
@@ -165,7 +139,7 @@ def test_ids_that_could_steer_a_terminal_are_escaped(run: Callable[..., Done], p
     assert "x\\x1b[2J" in table
 
 
-def test_several_files_under_several_policies_make_one_model(reports: Callable[..., Done], tmp_path: Path) -> None:
+def test_several_files_under_several_policies_make_one_model(reports: Callable[..., Any], tmp_path: Path) -> None:
     reports("policy", "new", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "duchi", "-o", "second.json")
     text = (tmp_path / "ratings.csv").read_text(encoding="utf-8").replace(",film", ",play")
     (tmp_path / "more.csv").write_text(text, encoding="utf-8")
@@ -176,7 +150,7 @@ def test_several_files_under_several_policies_make_one_model(reports: Callable[.
     assert len(Model.load("model").provenance.policies) == 2
 
 
-def test_a_fit_goes_on_from_its_checkpoint(reports: Callable[..., Done]) -> None:
+def test_a_fit_goes_on_from_its_checkpoint(reports: Callable[..., Any]) -> None:
     kept = [*FIT, "--seed", "1", "--option", "tolerance=0", "--checkpoint", "kept", "--json"]
     assert reports(*kept, "--option", "iterations=3").json["iterations"] == 3
     on = reports(*kept, "--option", "iterations=6").json
@@ -185,7 +159,7 @@ def test_a_fit_goes_on_from_its_checkpoint(reports: Callable[..., Done]) -> None
     assert names_in(Path("model")) == ["arrays.npz", "items", "model.json"]
 
 
-def test_options_are_read_by_their_types(reports: Callable[..., Done]) -> None:
+def test_options_are_read_by_their_types(reports: Callable[..., Any]) -> None:
     lines = ["rank=2", "offsets=true", "offset_regularisation=2", "tolerance=1e-3", "start=random", "iterations=4"]
     done = reports(*FIT, "--model", "mf-als", *(word for line in lines for word in ("--option", line)), "--json")
     assert done.status == 0
@@ -200,7 +174,7 @@ def test_options_are_read_by_their_types(reports: Callable[..., Done]) -> None:
     }
 
 
-def test_what_takes_much_memory_is_said_before(reports: Callable[..., Done], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_takes_much_memory_is_said_before(reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.cli.fit.memory_needed", lambda *_: 2_340_000_000)
     assert "it takes about 2.3 GB of memory\n" in reports(*FIT, "--model", "offsets").err
 
@@ -278,7 +252,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("case", BAD_LINES)
 def test_bad_input_ends_in_status_2_and_one_line_with_nothing_written(
-    run: Callable[..., Done], world: Path, monkeypatch: pytest.MonkeyPatch, case: str
+    run: Callable[..., Any], world: Path, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     monkeypatch.chdir(world)
     line, complaint = BAD_LINES[case]
@@ -291,7 +265,7 @@ def test_bad_input_ends_in_status_2_and_one_line_with_nothing_written(
     assert sorted(str(path) for path in world.rglob("*")) == before
 
 
-def test_an_interrupted_fit_is_saved_as_it_is(reports: Callable[..., Done], tmp_path: Path) -> None:
+def test_an_interrupted_fit_is_saved_as_it_is(reports: Callable[..., Any], tmp_path: Path) -> None:
     assert reports("policy", "verify", "policy.json").status == 0
     # Whoever runs the tests may have left interrupts ignored, which children inherit.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from tacit.cli import main; main()"
@@ -316,7 +290,7 @@ def test_an_interrupted_fit_is_saved_as_it_is(reports: Callable[..., Done], tmp_
     assert Model.load(tmp_path / "model").trace.stopped == "interrupted"
 
 
-def test_a_kept_fit_goes_on_with_its_own_seed(reports: Callable[..., Done]) -> None:
+def test_a_kept_fit_goes_on_with_its_own_seed(reports: Callable[..., Any]) -> None:
     kept = [*FIT, "--option", "iterations=5", "--checkpoint", "kept", "--json"]
     first, second = reports(*kept), reports(*kept)
     assert (first.status, second.status) == (0, 0)
@@ -326,7 +300,7 @@ def test_a_kept_fit_goes_on_with_its_own_seed(reports: Callable[..., Done]) -> N
     assert reports(*kept).status == 2
 
 
-def test_a_full_disk_leaves_one_line_and_no_model(reports: Callable[..., Done], tmp_path: Path) -> None:
+def test_a_full_disk_leaves_one_line_and_no_model(reports: Callable[..., Any], tmp_path: Path) -> None:
     assert reports("policy", "verify", "policy.json").status == 0
     limited = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
