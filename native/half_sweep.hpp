@@ -35,12 +35,12 @@ inline void decode(const Rows& rows, int64_t from, int count, float* to) {
 }
 
 // Finds the factors of reports a block later. Columns of one row of reports follow those of the row before, so looking
-// over the row's end is useful too; behind the last report of all there is nothing to look for.
+// over the row's end is useful too; at the very end there is nothing to look for.
 inline void look_ahead(const HalfSweep& sweep, int64_t from, int count, const float** ahead) {
-  for (int report = 0; report < count; ++report) {
-    const int64_t later = from + report + kBlock < sweep.reports ? from + report + kBlock : from;
-    ahead[report] = sweep.fixed + int64_t(sweep.rows.columns[later]) * sweep.stride;
-  }
+  const int32_t* columns = sweep.rows.columns + (from + count + kBlock <= sweep.reports ? from + kBlock : from);
+  const float* fixed = sweep.fixed;
+  const int64_t stride = sweep.stride;
+  for (int report = 0; report < count; ++report) ahead[report] = fixed + columns[report] * stride;
 }
 
 // Multiplies the factors of up to kLanes reports with `own`; lanes beyond `count` repeat the last report.
@@ -269,7 +269,7 @@ class RowSolver {
     float roots[kBlock];
     residuals_of(from, count, own, shares);
     weight_roots(sweep_.mixture, shares, count, roots);
-    for (int report = 0; report < count; ++report) copy_weighted(from + report, roots[report], report);
+    copy_weighted(from, count, roots);
     for (int at = 0; at < count; at += kLanes) store(shares + at, load(shares + at) * load(roots + at));
   }
 
@@ -284,9 +284,15 @@ class RowSolver {
     }
   }
 
-  void copy_weighted(int64_t report, float root, int place) {
-    const float* source = sweep_.fixed + int64_t(sweep_.rows.columns[report]) * stride_;
-    for (int at = 0; at < stride_; at += kLanes) store(weighted_ + place * stride_ + at, root * load(source + at));
+  void copy_weighted(int64_t from, int count, const float* roots) {
+    const int stride = kVectors ? kVectors * kLanes : stride_;
+    const int32_t* columns = sweep_.rows.columns + from;
+    const float* fixed = sweep_.fixed;
+    float* target = weighted_;
+    for (int report = 0; report < count; ++report, target += stride) {
+      const float* source = fixed + int64_t(columns[report]) * stride;
+      for (int at = 0; at < stride; at += kLanes) store(target + at, roots[report] * load(source + at));
+    }
   }
 
   // Eq. 9 and Eq. 6 for one row, at its new factors.
