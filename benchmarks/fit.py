@@ -104,13 +104,15 @@ def results_of(rounds: Rounds, rank: int) -> dict[str, Result]:
 def print_rank(rank: int, results: dict[str, Result], least: floor.Floor) -> None:
     """Print the table of one rank."""
     ours = results.get(OURS)
-    heads = f"{'s/iteration':>12}{'CPU s':>8}{'x ours':>8}{'x floor':>9}{'MiB above':>11}{'set-up s':>10}"
+    heads = (
+        f"{'s/iteration':>12}{'CPU s':>8}{'x ours':>8}{'x floor':>9}{'MiB set-up':>11}{'MiB fit':>9}{'set-up s':>10}"
+    )
     print(f"\n{f'rank {rank}':46}{heads}")
     for name, one in results.items():
         times = f"{one.seconds / ours.seconds:8.2f}" if ours else f"{'-':>8}"
         print(
             f"{DRIVERS[name].title:46}{one.seconds:12.4f}{one.cpu_seconds:8.3f}{times}{one.seconds / least.serial:9.1f}"
-            f"{one.above_input_mib:11,}{max(0.0, one.prepare_seconds + one.fixed_seconds):10.1f}"
+            f"{one.above_while_preparing_mib:11,}{one.above_input_mib:9,}{max(0.0, one.prepare_seconds + one.fixed_seconds):10.1f}"
         )
 
 

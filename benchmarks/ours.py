@@ -29,7 +29,8 @@ def prepare_fit(ratings: Ratings, job: Job) -> Fit:
     """
     scale = RatingScale.parse(ratings.scale)
     policy = Policy.make("randomized-response", scale, "1")
-    matrix = ReportMatrix.of_symbols(ratings.users, ratings.items, scale.ranks_of(ratings.values), policy)
+    symbols = (ratings.values - np.float32(scale.low)).astype(np.uint8)  # whole steps from the low end
+    matrix = ReportMatrix.of_symbols(ratings.users, ratings.items, symbols, policy)
 
     def fit_model(iterations: int) -> Predict:
         options = MogMfOptions(

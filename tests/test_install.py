@@ -83,7 +83,8 @@ def test_without_them_the_results_are_the_same_with_one_warning(bare_install: Pa
         documents.append(json.loads(done.stdout))
         found.append(Model.load(model))
     bare, compiled = found
-    assert (bare.provenance.versions["kernel"], compiled.provenance.versions["kernel"]) != ("numpy", "numpy")
+    assert bare.provenance.versions["kernel"] == "numpy"
+    assert compiled.provenance.versions["kernel"] != "numpy"
     assert documents[0]["objective"] == pytest.approx(documents[1]["objective"], rel=1e-5)
     users, items = np.repeat(np.arange(80), 60), np.tile(np.arange(60), 80)
     np.testing.assert_allclose(

@@ -93,6 +93,8 @@ def _check_engine(engine: str) -> None:
 def _check_places(output: str, checkpoint: str | None) -> None:
     """Refuse places that could not be written to before a long fit, not after it."""
     check_place(output)
+    if checkpoint == "":
+        raise ModelError("the checkpoint's name is empty; name a folder")
     if checkpoint is not None and Path(os.path.realpath(checkpoint)).is_relative_to(os.path.realpath(output)):
         raise ModelError(f"checkpoint {checkpoint} lies in {output}, which the model will replace; keep it elsewhere")
 
