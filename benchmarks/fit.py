@@ -110,9 +110,10 @@ def print_rank(rank: int, results: dict[str, Result], least: floor.Floor) -> Non
     print(f"\n{f'rank {rank}':46}{heads}")
     for name, one in results.items():
         times = f"{one.seconds / ours.seconds:8.2f}" if ours else f"{'-':>8}"
+        set_up = max(0.0, one.prepare_seconds + one.fixed_seconds)
         print(
             f"{DRIVERS[name].title:46}{one.seconds:12.4f}{one.cpu_seconds:8.3f}{times}{one.seconds / least.serial:9.1f}"
-            f"{one.above_while_preparing_mib:11,}{one.above_input_mib:9,}{max(0.0, one.prepare_seconds + one.fixed_seconds):10.1f}"
+            f"{one.above_while_preparing_mib:11,}{one.above_input_mib:9,}{set_up:10.1f}"
         )
 
 
