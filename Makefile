@@ -22,6 +22,7 @@ check: .venv/installed-test
 bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/perturb.py
 	$(BIN)/python benchmarks/world.py
+	$(BIN)/python benchmarks/matrix.py
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/recommend.py

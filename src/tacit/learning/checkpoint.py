@@ -79,7 +79,7 @@ class Checkpoint:
             raise ModelError(unreadable)
         try:
             state = _read(path, start, self.identity)
-        except ModelError:
+        except (ModelError, MemoryError):
             raise
         except Exception as error:  # zipfile, json and NumPy have no common word for a file that is not theirs
             raise ModelError(unreadable) from error

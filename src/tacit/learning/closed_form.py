@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Doubles = NDArray[np.float64]
 
 _OFFSET_SWEEPS = 10
-_REPORTS_AT_ONCE = 1 << 18
+_REPORTS_AT_ONCE = 1 << 14
 
 
 def fit_offsets(matrix: ReportMatrix, regularisation: float, threads: int) -> tuple[FactorPair, float, float]:

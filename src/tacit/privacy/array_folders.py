@@ -190,6 +190,8 @@ def _arrays_of(file: IO[bytes], path: Path) -> dict[str, NDArray[Any]]:
             warnings.simplefilter("ignore")  # about headers written by older versions
             _refuse_overlaps(archive.infolist(), os.fstat(file.fileno()).st_size)
             return {entry.filename.removesuffix(".npy"): _array_of(archive, entry) for entry in archive.infolist()}
+    except MemoryError:
+        raise
     except Exception as error:  # zipfile and NumPy have no common word for a file that is not theirs
         raise ModelError(f"{path} does not hold plain arrays; {DAMAGED}") from error
 
