@@ -57,7 +57,7 @@ def read_rating_data(path: str | Path, scale: RatingScale, *, rounding: bool = F
     """Read a CSV or Parquet file with the columns user, item and rating."""
     user, item, rating = read_columns(path, ["user", "item", "rating"])
     return rating_data(
-        Path(path).name, scale, user.ids(), item.ids(), rating.numbers(), sha256_of([path]), rounding=rounding
+        Path(path).name, scale, user.ids(), item.ids(), rating.numbers(), sha256=sha256_of([path]), rounding=rounding
     )
 
 
@@ -67,8 +67,8 @@ def rating_data(  # noqa: PLR0913 - the parts of a data set
     users: Ids,
     items: Ids,
     ratings: NDArray[np.float64],
-    sha256: str,
     *,
+    sha256: str,
     rounding: bool = False,
     synthetic: bool = False,
 ) -> RatingData:
