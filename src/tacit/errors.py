@@ -12,13 +12,15 @@ TacitError
 │   ├── PolicyError                     a policy document that cannot be obeyed
 │   ├── ReportError                     a report that cannot be read or encoded
 │   ├── TableError                      a CSV or Parquet file with unusable content
-│   └── ModelError                      a model, its options or its files are not usable
+│   ├── ModelError                      a model, its options or its files are not usable
+│   └── DataSetError                    a data set is unknown, absent, damaged or not to be had
 ├── DeviceError                         the device refuses; nothing was said or spent
 │   ├── ConsentError                    no consent to a policy was given
 │   ├── RatingChangedError              an item was rated differently before
 │   ├── BudgetError                     the lifetime cap would be crossed
 │   └── LedgerError                     the ledger cannot be trusted or written
 ├── FileError (OSError)                 a file cannot be read or written
+├── WorkerError (RuntimeError)          a process that computed for another one ended
 └── MissingExtraError (ImportError)     an optional library is not installed
 
 A message names the value, the limit and the remedy, in one line.
@@ -79,6 +81,10 @@ class ModelError(InvalidInputError):
     """A model, its options or its files are not usable."""
 
 
+class DataSetError(InvalidInputError):
+    """A data set is unknown, absent, damaged or not to be had."""
+
+
 class DeviceError(TacitError):
     """The device refuses; nothing was said or spent."""
 
@@ -101,6 +107,10 @@ class LedgerError(DeviceError):
 
 class FileError(TacitError, OSError):
     """A file cannot be read or written."""
+
+
+class WorkerError(TacitError, RuntimeError):
+    """A process that computed for another one ended."""
 
 
 class MissingExtraError(TacitError, ImportError):

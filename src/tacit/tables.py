@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -77,6 +77,12 @@ class Column:
         with _readable(self.path):
             return _gathered(self.values, np.float64, lambda chunk: chunk.cast(pa.float64()).to_numpy())
 
+    def texts(self) -> list[str]:
+        """Read text as it is."""
+        if not _is_text(self.values.type):
+            raise TableError(f"{self.path}: column {self.name!r} holds {self.values.type}, not text; write text")
+        return [str(value) for value in self.values.to_pylist()]
+
     def whole_numbers(self) -> NDArray[np.int64]:
         """Read whole numbers; the first entry that is none is refused with its row."""
         import pyarrow as pa  # noqa: PLC0415 - a slow import
@@ -97,7 +103,7 @@ class Column:
         import pyarrow as pa  # noqa: PLC0415 - a slow import
         import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-        from_text = self.path.lower().endswith(".csv")
+        from_text = self.path.lower().endswith(".csv") and _is_text(dictionary.type)
         if from_text and pc.all(pc.match_substring_regex(dictionary, _WHOLE_NUMBER)).as_py():
             dictionary = dictionary.cast(pa.int64())
         order = pc.sort_indices(dictionary)  # text by its bytes, which is by code point
@@ -158,6 +164,27 @@ def columns_of(
     for column in columns.values():
         _refuse_missing(column)
     return columns
+
+
+def read_delimited(
+    stream: BinaryIO, fields: Sequence[str], *, delimiter: str, header: bool = False, label: str
+) -> dict[str, Column]:
+    """Read `user`, `item` and `rating` from text with these fields in every line; others are left alone.
+
+    Ids must be whole numbers below 2^31. The stream is read in blocks, and what is kept takes 16 bytes a line.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - a slow import
+    import pyarrow.csv as pacsv  # noqa: PLC0415 - as above
+
+    wanted = {"user": pa.int32(), "item": pa.int32(), "rating": pa.float64()}
+    with _readable(label):
+        table = pacsv.read_csv(
+            stream,
+            read_options=pacsv.ReadOptions(column_names=fields, skip_rows=int(header)),
+            parse_options=pacsv.ParseOptions(delimiter=delimiter, quote_char=False),
+            convert_options=pacsv.ConvertOptions(column_types=wanted, include_columns=list(wanted)),
+        )
+    return columns_of(table, list(wanted), label=label)
 
 
 def column_of(values: NDArray[Any], name: str, *, label: str = "the table") -> Column:

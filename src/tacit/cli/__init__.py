@@ -22,6 +22,8 @@ COMMANDS = {
     "similar": "tacit.cli.similar",
     "audit": "tacit.cli.audit",
     "noise": "tacit.cli.noise",
+    "evaluate": "tacit.cli.evaluate",
+    "data": "tacit.cli.data",
     "demo": "tacit.cli.demo",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from tacit.errors import ModelError
@@ -28,18 +29,20 @@ def settings_of(lines: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def options_of(model: str, settings: Mapping[str, str]) -> Options:
+def options_of(
+    model: str, settings: Mapping[str, str], models: Mapping[str, type[Options]] = MappingProxyType(MODELS)
+) -> Options:
     """Build the options of a model from texts; what is not given keeps its default."""
-    if model not in MODELS:
-        raise ModelError(f"there is no model {model[:_SHOWN]!r}; choose one of {', '.join(MODELS)}")
-    kinds = get_type_hints(MODELS[model])
-    known = {field.name: field for field in fields(MODELS[model])}
+    if model not in models:
+        raise ModelError(f"there is no model {model[:_SHOWN]!r}; choose one of {', '.join(models)}")
+    kinds = get_type_hints(models[model])
+    known = {field.name: field for field in fields(models[model])}
     for name in settings:
         if name not in known:
             offered = ", ".join(f"{field.name}={_text(field.default)}" for field in known.values())
             listed = f"its options and their defaults are {offered}" if offered else "it has none"
             raise ModelError(f"{model} has no option {name[:_SHOWN]!r}; {listed}")
-    return MODELS[model](**{name: _value(model, name, text, kinds[name]) for name, text in settings.items()})
+    return models[model](**{name: _value(model, name, text, kinds[name]) for name, text in settings.items()})
 
 
 def _value(model: str, name: str, text: str, kind: type) -> Any:  # noqa: ANN401 - of the kind asked for

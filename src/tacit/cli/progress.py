@@ -1,4 +1,4 @@
-"""How far a fit has come, on one line of the terminal."""
+"""How far a fit or a study has come, on one line of the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,25 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from tacit.evaluation.run import Progress
     from tacit.learning import Iteration
+
+
+@contextmanager
+def study_progress() -> Iterator[Callable[[Progress], None] | None]:
+    """Offer what shows how far a study has come, and about how long the rest takes."""
+    if not on_terminal():
+        yield None
+        return
+
+    def show(progress: Progress) -> None:
+        left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} left"
+        overwrite(f"{progress.done:,} of {progress.total:,} folds{left}")
+
+    try:
+        yield show
+    finally:
+        overwrite("")
 
 
 @contextmanager
@@ -23,12 +41,12 @@ def fit_progress(most: int) -> Iterator[Callable[[Iteration], None] | None]:
         return
 
     def show(iteration: Iteration) -> None:
-        _overwrite(progress_text(iteration, most))
+        overwrite(progress_text(iteration, most))
 
     try:
         yield show
     finally:
-        _overwrite("")
+        overwrite("")
 
 
 def on_terminal() -> bool:
@@ -45,6 +63,19 @@ def progress_text(iteration: Iteration, most: int) -> str:
     return f"iteration {iteration.number} of {most}, {value}, at most {left:.0f} s left"
 
 
-def _overwrite(text: str) -> None:
+def duration(seconds: float) -> str:
+    """Write a time as people say it.
+
+    >>> duration(42), duration(600), duration(9000)
+    ('42 s', '10 min', '2 h 30 min')
+    """
+    minutes = round(seconds / 60)
+    if seconds < 100:  # noqa: PLR2004 - up to here seconds say more
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"  # noqa: PLR2004 - an hour
+
+
+def overwrite(text: str) -> None:
+    """Write over the last line of the terminal."""
     width = shutil.get_terminal_size().columns - 1
     click.echo(f"\r{text[:width].ljust(width)}\r", nl=False, err=True)

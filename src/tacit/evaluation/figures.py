@@ -34,12 +34,12 @@ def check_picture_name(path: str | Path) -> str:
 def save_noise_figure(laws: Sequence[NoiseLaw], title: str, path: str | Path) -> None:
     """Draw the noise law of each mechanism, derived and drawn, like the paper's noise figure."""
     kind = check_picture_name(path)
-    write_bytes(path, _render(noise_figure(laws, title), kind))
+    write_bytes(path, render(noise_figure(laws, title), kind))
 
 
 def noise_figure(laws: Sequence[NoiseLaw], title: str) -> Any:  # noqa: ANN401 - matplotlib's types stay in this module
     """Lay out one panel per mechanism."""
-    figure, panels = _panels(len(laws), min(len(laws), 3))
+    figure, panels = panels_of(len(laws), min(len(laws), 3))
     for panel, law in zip(panels, laws, strict=False):
         finite = np.isfinite(law.edges[:-1]) & np.isfinite(law.edges[1:])
         left, step = law.edges[:-1][finite], law.edges[2] - law.edges[1]
@@ -56,7 +56,7 @@ def noise_figure(laws: Sequence[NoiseLaw], title: str) -> Any:  # noqa: ANN401 -
 
 def world_figure(ratings: NDArray[np.float64], histogram: NDArray[np.int64], rows: Sequence[DemoRow]) -> str:
     """Draw what people think and, for each mechanism, what the provider sees; return it as SVG text."""
-    figure, panels = _panels(len(rows) + 1, 3)
+    figure, panels = panels_of(len(rows) + 1, 3)
     step = float(ratings[1] - ratings[0])
     panels[0].bar(ratings, histogram / histogram.sum(), width=0.9 * step, color=_TRUTH)
     panels[0].set_title("what people think (stays on devices)", fontsize=10)
@@ -65,7 +65,7 @@ def world_figure(ratings: NDArray[np.float64], histogram: NDArray[np.int64], row
     panels[0].set_ylabel("share of ratings")
     for panel in panels[-3:]:
         panel.set_xlabel("value a report stands for")
-    return _render(figure, "svg").decode()
+    return render(figure, "svg").decode()
 
 
 def _draw_reports(panel: Any, row: DemoRow, step: float) -> None:  # noqa: ANN401 - matplotlib's types
@@ -77,7 +77,8 @@ def _draw_reports(panel: Any, row: DemoRow, step: float) -> None:  # noqa: ANN40
     panel.set_title(row.mechanism, fontsize=10)
 
 
-def _panels(count: int, across: int) -> tuple[Any, list[Any]]:
+def panels_of(count: int, across: int) -> tuple[Any, list[Any]]:
+    """Lay out a figure of so many panels, so many of them in a row."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415 - an optional library
     except ImportError as error:
@@ -90,7 +91,8 @@ def _panels(count: int, across: int) -> tuple[Any, list[Any]]:
     return figure, panels
 
 
-def _render(figure: Any, kind: str) -> bytes:  # noqa: ANN401 - matplotlib's types
+def render(figure: Any, kind: str) -> bytes:  # noqa: ANN401 - matplotlib's types
+    """Write a figure as SVG, PNG or PDF."""
     from matplotlib import rc_context  # noqa: PLC0415 - an optional library
 
     buffer = io.BytesIO()

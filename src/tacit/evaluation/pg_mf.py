@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from tacit.evaluation.pg_mf_wire import (
     Traffic,
     encode_broadcast,
 )
+from tacit.learning import Options
 from tacit.privacy.exact import SMALLEST_EPSILON
 
 if TYPE_CHECKING:
@@ -60,9 +61,11 @@ _LEAST_REGULARISATION = 1e-3
 _LARGEST = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class PgMfOptions:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PgMfOptions(Options):
     """How PG-MF runs; the defaults were set by hand, once for all data."""
+
+    model: ClassVar[str] = "pg-mf"
 
     rank: int = 3
     """Factors of every item and user."""

@@ -13,6 +13,7 @@ import os
 import re
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -155,6 +156,12 @@ def checked_threads(threads: int) -> int:
 def kernel_name() -> str:
     """Return the name of the kernel in use."""
     return _choose(os.environ.get("TACIT_KERNEL", ""))
+
+
+def kernel_file() -> Path | None:
+    """Return the file of the compiled kernels, if they are in use."""
+    native = _in_use()
+    return None if native is None else Path(native.__file__)
 
 
 @functools.cache
