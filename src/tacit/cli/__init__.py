@@ -23,6 +23,7 @@ COMMANDS = {
     "audit": "tacit.cli.audit",
     "noise": "tacit.cli.noise",
     "evaluate": "tacit.cli.evaluate",
+    "reproduce": "tacit.cli.reproduce",
     "data": "tacit.cli.data",
     "demo": "tacit.cli.demo",
 }

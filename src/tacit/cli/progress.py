@@ -24,8 +24,8 @@ def study_progress() -> Iterator[Callable[[Progress], None] | None]:
         return
 
     def show(progress: Progress) -> None:
-        left = "" if progress.seconds_left is None else f", about {duration(progress.seconds_left)} left"
-        overwrite(f"{progress.done:,} of {progress.total:,} folds{left}")
+        left = duration(progress.seconds_left)
+        overwrite(f"{progress.done:,} of {progress.total:,} folds, about {left} left")
 
     try:
         yield show

@@ -38,35 +38,35 @@ class Progress:
 
     done: int
     total: int
-    seconds: float
-    fresh: int
-    """How many of those done were computed now, not found from before."""
-
-    @property
-    def seconds_left(self) -> float | None:
-        """An estimate from the pace so far; None before there is any."""
-        return self.seconds / self.fresh * (self.total - self.done) if self.fresh else None
+    seconds_left: float
+    """An estimate from the pace so far."""
 
 
 def run_tasks(
-    tasks: Sequence[Task], store: ResultStore, *, jobs: int, watch: Callable[[Progress], None] | None = None
+    tasks: Sequence[Task],
+    store: ResultStore,
+    *,
+    jobs: int,
+    watch: Callable[[Progress], None] | None = None,
+    weigh: Callable[[Task], float] = lambda _: 1.0,
 ) -> dict[Task, FoldResult]:
     """Return the result of every task: kept ones at once, others from so many processes side by side.
 
     Results do not depend on the number of processes. Each is kept as soon as it is there, so whatever ends a run
-    early, the next one goes on from it.
+    early, the next one goes on from it. `weigh` says how long a task takes beside others, to tell the time left.
     """
     if not 1 <= jobs <= MOST_JOBS:
         raise InvalidInputError(f"{jobs} jobs are not 1 to {MOST_JOBS}; choose as many as there are cores")
     found = {task: store.find(task) for task in dict.fromkeys(tasks)}
     done = {task: result for task, result in found.items() if result is not None}
     missing = [task for task, result in found.items() if result is None]
-    began = time.perf_counter()
-    for fresh, (task, result) in enumerate(_computed(missing, jobs), 1):
+    began, ahead, behind = time.perf_counter(), sum(map(weigh, missing)), 0.0
+    for task, result in _computed(missing, jobs):
         store.keep(task, result)
         done[task] = result
+        ahead, behind = ahead - weigh(task), behind + weigh(task)
         if watch is not None:
-            watch(Progress(len(done), len(found), time.perf_counter() - began, fresh))
+            watch(Progress(len(done), len(found), (time.perf_counter() - began) * ahead / behind))
     return done
 
 
@@ -76,8 +76,9 @@ def _computed(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[Task, FoldResu
         return
     threads = max(1, default_threads() // jobs)
     with _pool(min(jobs, len(tasks))) as pool:
-        futures: dict[Future[FoldResult], Task] = {pool.submit(_work, task, threads): task for task in tasks}
         try:
+            with _interrupts_held():  # workers start here, and inherit it: none of them is interrupted while it loads
+                futures: dict[Future[FoldResult], Task] = {pool.submit(_work, task, threads): task for task in tasks}
             for future in as_completed(futures):
                 yield futures.pop(future), future.result()
         except BrokenProcessPool as error:
@@ -105,6 +106,15 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
         pool.shutdown(wait=True, cancel_futures=True)
         for name, value in before.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _ignore_interrupts() -> None:

@@ -46,6 +46,7 @@ _FOLDS, _ROWS, _NOISE, _TRAFFIC, _DATA, _ABOUT = (
     "about.json",
 )
 _LARGEST = 1 << 24
+_A_FIT = 20_000  # so many ratings take as long as the smallest fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,13 @@ def compute(  # noqa: PLR0913 - what, where it is kept, and how it is run
 
 
 def _about(data: RatingData) -> dict[str, Any]:
-    threshold = default_threshold(data.scale)
-    return {"data": data.name, "scale": str(data.scale), "data_sha256": data.sha256, "threshold": threshold}
+    return {
+        "data": data.name,
+        "scale": str(data.scale),
+        "data_sha256": data.sha256,
+        "threshold": default_threshold(data.scale),
+        "ratings": len(data),
+    }
 
 
 def _results(
@@ -134,7 +140,7 @@ def _results(
         for fold in range(job.folds):
             task = Task(job.source, about["data_sha256"], about["scale"], job.setting, fold, about["threshold"])
             tasks[task] = about
-    done = run_tasks(list(tasks), store, jobs=jobs, watch=watch)
+    done = run_tasks(list(tasks), store, jobs=jobs, watch=watch, weigh=lambda task: _A_FIT + tasks[task]["ratings"])
     return FoldTable([record(task.setting, task.fold, done[task], about) for task, about in tasks.items()])
 
 

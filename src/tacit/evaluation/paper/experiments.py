@@ -16,6 +16,7 @@ from tacit.evaluation.paper.methods import (
     LAPLACE_SVD,
     PGMF,
     PGMF_CONTROLS,
+    RANKS,
     Method,
 )
 from tacit.evaluation.source import DataSource
@@ -46,11 +47,12 @@ FOLDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much is computed for a data set: which epsilons, how many of the ten folds, which seeds."""
+    """How much is computed for a data set: which epsilons, how many of the ten folds, which seeds and ranks."""
 
     epsilons: tuple[str, ...]
     folds: int
     seeds: tuple[int, ...]
+    ranks: tuple[int, ...] = RANKS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,29 +67,25 @@ class Plan:
     world: Effort | None
     readings: tuple[str, ...]
     """Epsilons of the table of readings."""
-    thorough: bool
-    """Whether every setting of the tuned reading is computed, or the first two ranks of each kind only."""
 
 
 FULL = Plan(
     "full",
     movielens=Effort(("0.1", "0.5", "1", "1.5", "2", "2.5", "3"), FOLDS, (0, 1)),
     pg_mf=Effort(("0.1", "0.4", "0.7", "1", "1.3", "1.6"), FOLDS, (0, 1)),
-    jester=Effort(("0.1", "0.5", "1", "2", "3"), FOLDS, (0,)),
+    jester=Effort(("0.1", "0.5", "1", "2", "3"), FOLDS, (0,), (1, 3, 5)),
     libimseti=Effort(("0.1", "0.5", "1", "1.5", "2", "2.5", "3"), FOLDS, (0, 1)),
-    world=Effort(("0.1", "1", "3"), 1, (0,)),
+    world=Effort(("0.1", "1", "3"), 1, (0,), (1,)),
     readings=("0.1", "1", "3"),
-    thorough=True,
 )
 FAST = Plan(
     "fast",
-    movielens=Effort(("0.1", "1", "3"), 3, (0,)),
-    pg_mf=Effort(("0.1", "1", "1.6"), 3, (0,)),
-    jester=Effort(("0.1", "1", "3"), 2, (0,)),
-    libimseti=Effort(("0.1", "1", "3"), 3, (0,)),
+    movielens=Effort(("0.1", "1", "3"), 3, (0,), (1, 3)),
+    pg_mf=Effort(("0.1", "1", "1.6"), 3, (0,), (1, 3)),
+    jester=Effort(("0.1", "1", "3"), 3, (0,), (1, 3)),
+    libimseti=Effort(("0.1", "1", "3"), 3, (0,), (1, 3)),
     world=None,
     readings=("0.1", "1", "3"),
-    thorough=False,
 )
 
 
@@ -115,7 +113,7 @@ class Experiment:
             if effort is None:
                 continue
             for method in methods:
-                yield from _jobs_of(source, method, effort, thorough=plan.thorough)
+                yield from _jobs_of(source, method, effort)
 
 
 NOISE = Experiment("noise", "Noise of Laplace and bounded Laplace")
@@ -198,12 +196,10 @@ def _effort(plan: Plan, source: DataSource, name: str) -> Effort | None:
     return efforts[source]
 
 
-def _jobs_of(source: DataSource, method: Method, effort: Effort, *, thorough: bool) -> Iterator[Job]:
-    options = method.all_options
-    if source == LIBIMSETI_WORLD:
-        options = method.ranked[:1]  # a size to stand, not a table to tune
-    elif not thorough:
-        options = tuple(one for one in options if getattr(one, "rank", 1) in (1, 3))
+def _jobs_of(source: DataSource, method: Method, effort: Effort) -> Iterator[Job]:
+    # A world is a size to stand, not a table to tune.
+    options = method.ranked if source == LIBIMSETI_WORLD else method.all_options
+    options = tuple(one for one in options if getattr(one, "rank", effort.ranks[0]) in effort.ranks)
     for seed in effort.seeds:
         settings = method.settings(options, effort.epsilons, seed=seed, folds=FOLDS)
         yield from (Job(source, setting, effort.folds) for setting in settings)

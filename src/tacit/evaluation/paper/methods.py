@@ -95,6 +95,4 @@ PGMF_CONTROLS: dict[str, Options] = {
     "neither": replace(_PG, start_level=0.0, stabilisation=0.0),
 }
 
-METHODS = {
-    method.key: method for method in (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF, BASELINE, CONSTANT)
-}
+PGMF_WEAKEST = replace(PGMF, published=PGMF_CONTROLS["neither"])
