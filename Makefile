@@ -23,7 +23,7 @@ bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/perturb.py
 	$(BIN)/python benchmarks/world.py
 	$(BIN)/python benchmarks/matrix.py
-	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/baseline.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/recommend.py
 

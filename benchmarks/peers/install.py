@@ -15,6 +15,7 @@ PACKAGES = {
     "implicit": ["implicit"],
     "lenskit": ["lenskit"],
     "spark": ["pyspark", "pyarrow"],
+    "surprise": ["scikit-surprise"],
     "cmfrec": ["cmfrec"],  # built from source, for minutes
 }
 # LensKit imports torch, whose ordinary Linux build brings gigabytes of GPU libraries that ALS never touches.
