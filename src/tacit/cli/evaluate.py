@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -92,7 +93,7 @@ def evaluate(
     """
     chosen = _models(_names(models, "model"), rank, lines)
     _check_places(_names(places, "place"), chosen)
-    wanted = [decimal_text(parse_epsilon(epsilon)) for epsilon in _names(epsilons, "epsilon")]
+    wanted = _epsilons(epsilons)
     settings = list(grid(_names(mechanisms, "mechanism"), wanted, chosen, seed=seed, folds=folds))
     if output is not None and not output.endswith((".csv", ".parquet")):
         raise InvalidInputError(f"{output} does not end in .csv or .parquet; name it so")
@@ -113,10 +114,10 @@ def evaluate(
 
 
 def write_rows(rows: Sequence[Row], path: str) -> None:
-    """Write rows as a table; options and versions as text."""
+    """Write rows as a table; options and versions as JSON."""
     documents = [row.to_document() for row in rows]
     columns: dict[str, list[Any]] = {
-        name: [str(one[name]) if isinstance(one[name], dict) else one[name] for one in documents]
+        name: [json.dumps(one[name]) if isinstance(one[name], dict) else one[name] for one in documents]
         for name in documents[0]
     }
     write_columns(path, columns, {})
@@ -126,9 +127,19 @@ def _names(text: str, what: str) -> list[str]:
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise InvalidInputError(f"{text[:40]!r} names no {what} between two commas; write one or more, such as a,b")
-    if len(set(names)) < len(names):
-        raise InvalidInputError(f"{text[:40]!r} names a {what} twice; name each once")
+    _check_distinct(names, text, what)
     return names
+
+
+def _epsilons(text: str) -> list[str]:
+    epsilons = [decimal_text(parse_epsilon(epsilon)) for epsilon in _names(text, "epsilon")]
+    _check_distinct(epsilons, text, "epsilon")  # 1 and 1.0 are the same
+    return epsilons
+
+
+def _check_distinct(names: list[str], text: str, what: str) -> None:
+    if len(set(names)) < len(names):
+        raise InvalidInputError(f"{text[:40]!r} names the same {what} twice; name each once")
 
 
 def _models(names: list[str], rank: int | None, lines: Sequence[str]) -> list[Options]:

@@ -52,14 +52,12 @@ def reproduce(
     names = [experiment_named(name).name for name in dict.fromkeys(figures)] or list(EXPERIMENTS)
     folder = Path(output)
     _check_folder(folder)
-    if draw:
-        made = Reproduction.load(folder)
-    else:
+    if not draw:
         store = ResultStore(cache_folder() / "folds")
         plan = FAST if fast else FULL
         with study_progress() as watch:
-            made = compute(plan, names, store, jobs=jobs or default_threads(), say=note, watch=watch)
-        made.save(folder)
+            compute(plan, names, store, jobs=jobs or default_threads(), say=note, watch=watch).save(folder)
+    made = Reproduction.load(folder)  # what is drawn is what is stored
     verdicts = save_report(made, folder)
     if as_json:
         print_json(

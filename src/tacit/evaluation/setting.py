@@ -13,7 +13,7 @@ from tacit.privacy.mechanisms import MECHANISMS
 from tacit.privacy.noise import NO_NOISE, UNBOUNDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 PROVIDER, DEVICE = "provider", "device"
 PG_MF = PgMfOptions.model
@@ -40,9 +40,7 @@ class Setting:
     def __post_init__(self) -> None:
         """Refuse what does not go together."""
         is_pg_mf = isinstance(self.options, PgMfOptions)
-        if (self.mechanism == PG_MF) != is_pg_mf or (self.mechanism not in (*STUDIED_MECHANISMS, PG_MF)):
-            listed = ", ".join(STUDIED_MECHANISMS)
-            raise MechanismError(f"mechanism {self.mechanism[:40]!r} is not one of {listed}; choose one of these")
+        _check_mechanism(self.mechanism, (PG_MF,) if is_pg_mf else STUDIED_MECHANISMS)
         if (self.at == DEVICE) != is_pg_mf:
             msg = f"{self.options.model} predicts at the {DEVICE if is_pg_mf else PROVIDER}, not at {self.at[:40]!r}"
             raise ModelError(f"{msg}; ranking on the device with other models is not part of this version of tacit")
@@ -78,6 +76,12 @@ class Setting:
         }
 
 
+def _check_mechanism(mechanism: str, known: Sequence[str] = (*STUDIED_MECHANISMS, PG_MF)) -> None:
+    if mechanism not in known:
+        listed = ", ".join(known)
+        raise MechanismError(f"mechanism {mechanism[:40]!r} is not one of {listed}; choose one of these")
+
+
 def check_folds(folds: int) -> None:
     """Refuse a number of folds that leaves nothing to learn from or to test on."""
     if folds < 2:  # noqa: PLR2004 - one to learn from, one to test on
@@ -91,6 +95,7 @@ def grid(
     mechanisms, epsilons, models = list(mechanisms), list(epsilons), list(models)
     usual = [options for options in models if not isinstance(options, PgMfOptions)]
     for mechanism in mechanisms:
+        _check_mechanism(mechanism)
         for epsilon in [None] if mechanism == NO_NOISE else epsilons:
             yield from (Setting(mechanism, epsilon, options, seed, folds) for options in usual)
     for options in models:

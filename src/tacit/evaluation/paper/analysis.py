@@ -37,12 +37,6 @@ class Point:
         values = list(self.values(measure).values())
         return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
-    def ranks(self) -> list[int]:
-        """Return the ranks that were chosen in the folds."""
-        import json  # noqa: PLC0415 - for this alone
-
-        return sorted({int(json.loads(row["options"]).get("rank", 0)) for row in self.results.values()})
-
 
 def curve(table: FoldTable, data: str, method: Method, reading: str, epsilons: Sequence[str]) -> list[Point]:
     """Return a method's points under a reading; epsilons that were not computed are left out."""
@@ -53,7 +47,7 @@ def curve(table: FoldTable, data: str, method: Method, reading: str, epsilons: S
 
 def point(table: FoldTable, data: str, method: Method, reading: str, epsilon: str | None) -> Point | None:
     """Choose, in every fold, the setting with the least error in all other folds."""
-    scale = table.scales(data)[0]
+    scale = next(iter(table.scales(data)), "")
     candidates = [table.of(data, scale, method.mechanism, epsilon, options) for options in method.options(reading)]
     candidates = [found for found in candidates if found]
     if not candidates:

@@ -65,7 +65,7 @@ class Found:
         chosen = sorted({0, len(self.first) // 2, len(self.first) - 1})
         measure = self.comparison.measure
         pairs = [(self.first[k], self.second[k]) for k in chosen]
-        told = [f"{one.epsilon}: {_spread(one, measure)} to {_spread(other, measure)}" for one, other in pairs]
+        told = [f"{one.epsilon}: {_spread(one, measure)} against {_spread(other, measure)}" for one, other in pairs]
         return f"{LABELS[self.comparison.data]}, {MEASURES[measure][0]} at epsilon " + "; ".join(told)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.evaluation.paper.analysis import curve, difference
-from tacit.evaluation.paper.comparisons import MAIN, PAIRS, Comparison, Found, compare
+from tacit.evaluation.paper.comparisons import KINDEST, MAIN, PAIRS, Comparison, Found, compare
 from tacit.evaluation.paper.experiments import LABELS, VARIANTS
 from tacit.evaluation.paper.methods import (
     BASELINE,
@@ -63,6 +63,8 @@ class _Claim:
     figure: str
     comparisons: tuple[Comparison, ...]
     why: str
+    kindest: str = KINDEST
+    """What the kindest reading takes for granted."""
 
 
 def _on(
@@ -73,6 +75,8 @@ def _on(
 
 _BOTH = (_MOVIELENS, _JESTER)
 _ALL = (_MOVIELENS, _JESTER, _LIBIMSETI)
+
+_PG_MF_AT_RANDOM = "PG-MF starts at random and its steps ignore their noise, and the paper's method is tuned"
 
 _CLAIMS = (
     _Claim(
@@ -106,12 +110,14 @@ _CLAIMS = (
         _on((_MOVIELENS,), BLP_MOG, PGMF, "rmse", PGMF_WEAKEST),
         "PG-MF's devices predict with their own true ratings: even without learning anything they know their mean. "
         "Its epsilon covers a whole profile, that of BLP one rating.",
+        _PG_MF_AT_RANDOM,
     ),
     _Claim(
         "BLP-MoG-MF has a higher F-score than PG-MF, epsilon 0.1 to 1.6",
         "pg-mf",
         _on((_MOVIELENS,), BLP_MOG, PGMF, "f_score", PGMF_WEAKEST),
         "Bounded noise pulls predictions to mid-scale, below the threshold of 3.4, so hardly anything is recommended.",
+        _PG_MF_AT_RANDOM,
     ),
     _Claim(
         "BLP-MoG-MF has lower RMSE than ISGD at every epsilon",
@@ -142,6 +148,7 @@ def _judge(table: FoldTable, claim: _Claim) -> Verdict | None:
     main = by_pair[MAIN]
     if not main:
         return None
+    by_pair[claim.kindest] = by_pair.pop(KINDEST)
     verdict, condition = _decided(by_pair)
     readings = tuple((pair, _told(found)) for pair, found in by_pair.items() if found)
     measured = ". ".join(one.figures() for one in main)
@@ -268,13 +275,13 @@ def _judge_mixture(table: FoldTable) -> Verdict | None:
     if not pairs:
         return None
     gain = max(one - four for _, four, one in pairs)
-    told = "; ".join(f"epsilon {epsilon}: {four:.4f} to {one:.4f}" for epsilon, four, one in pairs)
+    told = "; ".join(f"epsilon {epsilon}: {four:.4f} against {one:.4f}" for epsilon, four, one in pairs)
     return Verdict(
         "A mixture of Gaussians captures the noise and so improves accuracy",
         "readings",
         HOLDS if gain > 0.005 else NOT,  # noqa: PLR2004 - a difference nobody would notice
         "",
-        f"MovieLens 100K, bounded Laplace, rank 1, RMSE with K = 4 to K = 1, {told}",
+        f"MovieLens 100K, bounded Laplace, rank 1, RMSE with K = 4 against K = 1, {told}",
         "Bounded noise has lighter tails than one Gaussian, so EM makes all variances equal: the mixture is least "
         "squares.",
     )

@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from tacit.errors import InvalidInputError
+from tacit.evaluation.curves import STYLES, spread_apart
+from tacit.evaluation.paper.analysis import Point, difference, point
+from tacit.evaluation.paper.comparisons import KINDEST, MAIN, Comparison, compare
+from tacit.evaluation.paper.compute import Reproduction, compute
+from tacit.evaluation.paper.experiments import EXPERIMENTS, FAST, FULL, Effort, Plan, experiment_named, jobs_of
+from tacit.evaluation.paper.methods import (
+    BASELINE,
+    BLP_MOG,
+    BLP_SVD,
+    CONSTANT,
+    ISGD,
+    LAPLACE_MOG,
+    LAPLACE_SVD,
+    PGMF,
+    PGMF_WEAKEST,
+    PUBLISHED,
+    RANKED,
+    TUNED,
+)
+from tacit.evaluation.paper.records import FoldTable, Place, options_text
+from tacit.evaluation.paper.report import save_report, verdicts_text
+from tacit.evaluation.paper.side_tables import communication_rows, noise_rows
+from tacit.evaluation.paper.verdicts import HOLDS, NOT, ONLY_IF, judge
+from tacit.evaluation.ratings import rating_data
+from tacit.evaluation.results import ResultStore
+from tacit.evaluation.rows import MEASURES
+from tacit.evaluation.world import WorldShape, make_world
+from tacit.privacy.scale import RatingScale
+from tacit.tables import column_of, write_columns
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tacit.evaluation.paper.methods import Method
+    from tacit.evaluation.ratings import RatingData
+    from tacit.learning import Options
+
+EFFORT = Effort(("0.1", "1"), 2, (0,), (1, 3))
+TINY = Plan("tiny", EFFORT, EFFORT, EFFORT, EFFORT, None, ("0.1",))
+
+ALL_METHODS = (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF, BASELINE, CONSTANT)
+
+
+def row(method: Method, options: Options, epsilon: str, place: Place, **measures: float) -> dict[str, Any]:
+    return {
+        **dict.fromkeys(MEASURES, 0.5),
+        **measures,
+        "data": "ml-100k",
+        "scale": "1:5:1",
+        "mechanism": method.mechanism,
+        "epsilon": epsilon,
+        "model": options.model,
+        "options": options_text(options),
+        "at": "provider",
+        "data_sha256": "0",
+        "seed": place.seed,
+        "folds": 10,
+        "fold": place.fold,
+        "n_train": 90,
+        "n_test": 10,
+        "users": 5,
+        "fit_seconds": 0.1,
+        "threshold": 3.4,
+    }
+
+
+def table(errors: dict[tuple[str, int, str], float], *, noise: float = 0.001) -> FoldTable:
+    """Make results of methods at ranks and epsilons: a mean error each, and some noise over folds."""
+    methods, rng, rows = {method.key: method for method in ALL_METHODS}, np.random.default_rng(0), []
+    for (key, rank, epsilon), error in errors.items():
+        method = methods[key]
+        options = next(one for one in method.all_options if getattr(one, "rank", 1) == rank)
+        for fold in range(10):
+            measured = error + noise * rng.standard_normal()
+            rows.append(row(method, options, epsilon, Place(0, fold), rmse=measured, f_score=1 / measured))
+    return FoldTable(rows)
+
+
+def test_readings_are_about_equally_rich_for_every_method() -> None:
+    for method in (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF, BASELINE):
+        assert len(method.options(PUBLISHED)) == 1
+        assert len(method.options(RANKED)) == 4
+        assert 8 <= len(method.options(TUNED)) <= 12
+        assert method.published in method.ranked
+
+
+def test_every_method_has_a_style_that_grey_can_tell_apart() -> None:
+    assert {method.key for method in ALL_METHODS} <= set(STYLES)
+    assert len({(style.dashes, style.marker) for style in STYLES.values()}) == len(STYLES)
+
+
+def test_every_setting_is_asked_for_once() -> None:
+    for plan in (FULL, FAST):
+        jobs = jobs_of(plan, tuple(EXPERIMENTS))
+        assert len(jobs) == len(set(jobs))
+        assert all(job.folds <= job.setting.folds for job in jobs)
+    assert len(jobs_of(FAST, tuple(EXPERIMENTS))) < len(jobs_of(FULL, tuple(EXPERIMENTS))) / 4
+
+
+def test_an_unknown_figure_is_refused_with_all_names() -> None:
+    with pytest.raises(InvalidInputError, match="noise, mechanisms, models, pg-mf, isgd, readings, communication"):
+        experiment_named("figure 9")
+
+
+def test_the_setting_of_a_fold_is_chosen_by_the_other_folds() -> None:
+    one, three = (replace(BLP_MOG.published, rank=rank) for rank in (1, 3))
+    errors = {1: [1.0] * 10, 3: [1.1] * 10}
+    errors[1][4] = 3.0  # bad luck in one fold: the others do not see it there, and it counts against rank 1 elsewhere
+    rows = [
+        row(BLP_MOG, options, "1", Place(0, fold), rmse=errors[rank][fold])
+        for rank, options in ((1, one), (3, three))
+        for fold in range(10)
+    ]
+    found = point(FoldTable(rows), "ml-100k", BLP_MOG, RANKED, "1")
+    assert found is not None
+    chosen = {place.fold: json.loads(result["options"])["rank"] for place, result in found.results.items()}
+    assert chosen == {fold: 1 if fold == 4 else 3 for fold in range(10)}
+
+
+def test_without_correction_the_test_is_a_paired_t_test() -> None:
+    rng = np.random.default_rng(1)
+    first, second = rng.standard_normal(10), rng.standard_normal(10) + 0.5
+    points = [
+        Point("1", {Place(0, k): {"rmse": value, "n_train": 1, "n_test": 0} for k, value in enumerate(values)})
+        for values in (first, second)
+    ]
+    found = difference(*points, "rmse")
+    assert found.p_value == pytest.approx(stats.ttest_rel(first, second).pvalue)
+    shared = [
+        Point("1", {place: one | {"n_train": 9, "n_test": 1} for place, one in p.results.items()}) for p in points
+    ]
+    assert difference(*shared, "rmse").p_value > found.p_value
+
+
+def test_equal_results_are_even_and_constant_differences_are_sure() -> None:
+    same = Point("1", {Place(0, k): {"rmse": 1.0, "n_train": 9, "n_test": 1} for k in range(3)})
+    less = Point("1", {Place(0, k): {"rmse": 0.5, "n_train": 9, "n_test": 1} for k in range(3)})
+    assert difference(same, same, "rmse").outcome(lower_is_better=True) == "even"
+    assert difference(less, same, "rmse").outcome(lower_is_better=True) == "better"
+    assert difference(less, same, "rmse").outcome(lower_is_better=False) == "worse"
+    alone = Point("1", {Place(0, 0): less.results[Place(0, 0)]})
+    assert difference(alone, same, "rmse").outcome(lower_is_better=True) == "even"
+
+
+@pytest.mark.parametrize(
+    ("isgd", "verdict", "condition"),
+    [
+        ((1.3, 1.2), HOLDS, ""),
+        ((1.3, 1.0), ONLY_IF, "epsilon up to 0.1 (MovieLens 100K)"),
+        ((1.1, 1.0), NOT, ""),
+        ((1.1, 1.2), ONLY_IF, "epsilon from 1 on (MovieLens 100K)"),
+    ],
+)
+def test_a_verdict_says_where_a_claim_holds(isgd: tuple[float, float], verdict: str, condition: str) -> None:
+    errors = {("blp-mog", 1, "0.1"): 1.2, ("blp-mog", 1, "1"): 1.1}
+    errors |= {("isgd", 1, "0.1"): isgd[0], ("isgd", 1, "1"): isgd[1]}
+    found = {one.claim: one for one in judge(table(errors), [], [])}
+    judged = found["BLP-MoG-MF has lower RMSE than ISGD at every epsilon"]
+    assert (judged.verdict, judged.condition) == (verdict, condition)
+
+
+def test_a_claim_that_holds_under_one_reading_only_says_which() -> None:
+    errors = {("blp-mog", 1, "1"): 1.1, ("isgd", 1, "1"): 1.0, ("isgd", 3, "1"): 1.3, ("blp-mog", 3, "1"): 1.2}
+    found = {one.claim: one for one in judge(table(errors), [], [])}
+    judged = found["BLP-MoG-MF has lower RMSE than ISGD at every epsilon"]
+    assert judged.words == "holds only if each method is taken as published (rank 3)"
+    assert dict(judged.readings)[MAIN] == "MovieLens 100K: worse at every epsilon"
+
+
+def test_the_kindest_reading_may_take_the_weakest_rival() -> None:
+    options = PGMF_WEAKEST.published
+    rows = table({("blp-mog", 1, "1"): 1.1, ("pg-mf", 1, "1"): 1.0}).rows
+    rows += [row(PGMF, options, "1", Place(0, fold), rmse=1.3 + fold / 1000) for fold in range(10)]
+    comparison = Comparison("ml-100k", BLP_MOG, PGMF, "rmse", PGMF_WEAKEST)
+    found = compare(FoldTable(rows), comparison, KINDEST)
+    assert found is not None
+    assert found.holds
+
+
+def test_nothing_is_judged_without_results() -> None:
+    assert [one.figure for one in judge(FoldTable([]), [], [])] == ["noise"]  # the exact loss needs none
+
+
+def test_results_come_back_from_a_file(tmp_path: Path) -> None:
+    made = table({("blp-mog", 1, "0.1"): 1.2, ("baseline", 1, ""): 0.9})
+    made.save(tmp_path / "folds.parquet")
+    again = FoldTable.load(tmp_path / "folds.parquet")
+    assert again.rows == made.rows
+    assert again.results == made.results
+    (first, _) = made.summary()
+    assert first["rmse_sd"] == pytest.approx(np.std([one["rmse"] for one in made.rows[:10]], ddof=1), abs=1e-6)
+    assert first["folds_run"] == 10
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_labels_do_not_touch_and_keep_their_order(places: list[float]) -> None:
+    moved = spread_apart(places, 0.1)
+    order = np.argsort(places, kind="stable")
+    assert (np.diff(np.array(moved)[order]) >= 0.1 - 1e-9).all()
+    assert np.mean(moved) == pytest.approx(np.mean(places))
+
+
+@pytest.fixture(scope="module")
+def small_data() -> RatingData:
+    scale = RatingScale.parse("1:5:1")
+    world = make_world(scale, shape=WorldShape(60, 40, 700))
+    users, items = (column_of(ids, "id").ids() for ids in (world.users, world.items))
+    return rating_data("small", scale, users, items, world.ratings.astype(np.float64), sha256="0", synthetic=True)
+
+
+def test_noise_follows_the_law_it_is_drawn_beside(small_data: RatingData) -> None:
+    rows = noise_rows(small_data)
+    for mechanism in ("laplace", "bounded-laplace"):
+        for epsilon in ("1", "0.1"):
+            chosen = [one for one in rows if (one["mechanism"], one["epsilon"]) == (mechanism, epsilon)]
+            assert sum(one["derived"] for one in chosen) == pytest.approx(1)
+            assert sum(one["drawn"] for one in chosen) == pytest.approx(1)
+            assert min(chosen[0]["p_value"], chosen[0]["p_value_table"]) > 1e-4
+
+
+def test_bytes_are_counted_both_ways(small_data: RatingData) -> None:
+    rows = {one["method"]: one for one in communication_rows(small_data)}
+    blp, pg_mf = rows["BLP-MoG-MF"], rows["PG-MF"]
+    assert rows["tailored channel"]["bits_per_rating"] == 1
+    assert blp["bits_per_rating"] == 6
+    assert blp["bytes_one_report_compact"] < blp["bytes_one_report_json"]
+    assert blp["bytes_up_per_user"] == pytest.approx(blp["bytes_per_rating_batched"] * 700 / 60, rel=0.01)
+    assert pg_mf["bytes_down_per_iteration"] >= small_data.shape[1] * 3 * 4  # every item's factors, in single precision
+    assert pg_mf["bytes_down_per_user"] == 11 * pg_mf["bytes_down_per_iteration"]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Reproduction, Path]:
+    """A short look at three tiny data sets that bear the names of the real ones."""
+    data, folder = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("paper")
+    for seed, (name, text) in enumerate(
+        {"ml-100k": "1:5:1", "jester-1": "-10:10:0.25", "libimseti-top2000": "1:10:1"}.items()
+    ):
+        world = make_world(RatingScale.parse(text), shape=WorldShape(40, 30, 350), seed=seed)
+        columns = {"user": world.users, "item": world.items, "rating": world.ratings, "part": np.ones(350, np.int8)}
+        write_columns(data / f"{name}.parquet", columns, {})
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("TACIT_DATA", str(data))
+        store = ResultStore(tmp_path_factory.mktemp("store"))
+        made = compute(TINY, tuple(EXPERIMENTS), store, jobs=2, say=lambda _: None)
+        watched: list[object] = []
+        again = compute(TINY, tuple(EXPERIMENTS), store, jobs=1, say=lambda _: None, watch=watched.append)
+    assert not watched
+    assert again.folds.rows == made.folds.rows
+    made.save(folder)
+    made = Reproduction.load(folder)
+    save_report(made, folder)
+    return made, folder
+
+
+def test_the_whole_report_is_made(whole: tuple[Reproduction, Path]) -> None:
+    _, folder = whole
+    page = (folder / "report.html").read_text()
+    for name in EXPERIMENTS:
+        assert f'<h2 id="{name}">' in page
+    assert page.count("<svg") == 5
+    for name in ("noise", "mechanisms", "models", "pg-mf", "isgd", "isgd-rmse"):
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    for name in ("rows.csv", "folds.parquet", "noise.csv", "communication.csv", "datasets.csv", "verdicts.md"):
+        assert (folder / name).stat().st_size > 0
+
+
+def test_the_report_fetches_nothing(whole: tuple[Reproduction, Path]) -> None:
+    page = (whole[1] / "report.html").read_text()
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!#)|url\((?!#)|@import|<script|<link|<iframe""", page)
+
+
+def test_drawing_again_changes_no_byte(whole: tuple[Reproduction, Path], tmp_path: Path) -> None:
+    _, folder = whole
+    save_report(Reproduction.load(folder), tmp_path)
+    for name in ("report.html", "verdicts.md", "figures/isgd.svg", "figures/noise.svg", "figures/pg-mf.png"):
+        assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
+
+
+def test_verdicts_are_written_as_a_table(whole: tuple[Reproduction, Path]) -> None:
+    made, _ = whole
+    verdicts = judge(made.folds, made.noise, made.traffic)
+    assert len(verdicts) == 15
+    assert verdicts_text(verdicts).count("\n") == 2 + len(verdicts)
+    assert {one.figure for one in verdicts} <= set(EXPERIMENTS)
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="cannot read"):
+        Reproduction.load(tmp_path)
