@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tacit.learning import Options
     from tacit.privacy.scale import RatingScale
 
+_BYTES_A_RATING = 100
+_MUCH_MEMORY = 500e6
 _COLUMNS = {
     "RMSE": "rmse",
     "MAE": "mae",
@@ -175,6 +177,9 @@ def _check_threshold(threshold: float | None, data: RatingData) -> None:
 
 
 def _announce(data: RatingData, settings: Sequence[Setting], jobs: int) -> None:
+    needed = jobs * _BYTES_A_RATING * len(data)
+    if needed > _MUCH_MEMORY:
+        note(f"it takes up to about {needed / 1e9:.1f} GB of memory on {jobs} processes")
     if not on_terminal():
         return
     made_up = "synthetic " if data.synthetic else ""

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import FileError
+from tacit.errors import DataSetError, FileError
 from tacit.evaluation.metrics import default_threshold
 from tacit.evaluation.paper.experiments import (
     COMMUNICATION,
@@ -93,16 +93,17 @@ def compute(  # noqa: PLR0913 - what, where it is kept, and how it is run
     """Compute what the named experiments need under a plan."""
     began = time.time()
     wanted = jobs_of(plan, tuple(names))
-    sources = list(dict.fromkeys(job.source for job in wanted))
-    side = {NOISE.name: MOVIELENS, COMMUNICATION.name: MOVIELENS}
-    sources += [side[name] for name in names if name in side]
-    if DATASETS.name in names:
-        sources += [MOVIELENS, JESTER, LIBIMSETI, *([] if plan.world is None else [LIBIMSETI_WORLD])]
-    known = {}
+    known: dict[DataSource, dict[str, Any]] = {}
     tables: dict[str, list[dict[str, Any]]] = {_NOISE: [], _TRAFFIC: [], _DATA: []}
-    for source in dict.fromkeys(sources):
+    left_out = []
+    for source in _sources(plan, names, wanted):
         say(f"reading {source.place}")
-        data = source.load()
+        try:
+            data = source.load()
+        except DataSetError as error:
+            left_out.append(f"{source.place} is left out: {error}")
+            say(left_out[-1])
+            continue
         known[source] = _about(data)
         if source == MOVIELENS:
             tables[_NOISE] = noise_rows(data) if NOISE.name in names else []
@@ -110,9 +111,22 @@ def compute(  # noqa: PLR0913 - what, where it is kept, and how it is run
         if DATASETS.name in names and source.scale is None:
             tables[_DATA].append(data_row(data, source.place))
         del data  # before the next: worlds are large
-    table = _results(wanted, known, store, jobs, watch)
-    about = {"plan": plan.name, "figures": list(names), "versions": versions(), "seconds": round(time.time() - began)}
+    if not known:
+        raise DataSetError(f"none of the data sets needed is here; {left_out[-1]}")
+    table = _results([job for job in wanted if job.source in known], known, store, jobs, watch)
+    about: dict[str, Any] = {"plan": plan.name, "figures": list(names), "versions": versions(), "left_out": left_out}
+    about["seconds"] = round(time.time() - began)
     return Reproduction(about, table, tables[_NOISE], tables[_TRAFFIC], tables[_DATA])
+
+
+def _sources(plan: Plan, names: Sequence[str], wanted: Sequence[Job]) -> list[DataSource]:
+    """Return the data that the experiments need."""
+    sources = [job.source for job in wanted]
+    if NOISE.name in names or COMMUNICATION.name in names:
+        sources.append(MOVIELENS)
+    if DATASETS.name in names:
+        sources += [MOVIELENS, JESTER, LIBIMSETI, *([] if plan.world is None else [LIBIMSETI_WORLD])]
+    return list(dict.fromkeys(sources))
 
 
 def _about(data: RatingData) -> dict[str, Any]:

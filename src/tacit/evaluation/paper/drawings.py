@@ -41,12 +41,12 @@ def drawings(made: Reproduction) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     if made.noise:
         figures["noise"] = _noise(made.noise)
-    if _has(table, _MOVIELENS, "laplace"):
+    if _has(table, _MOVIELENS, "laplace") or _has(table, _JESTER, "laplace"):
         figures["mechanisms"] = _pairs(table, by_model=True)
         figures["models"] = _pairs(table, by_model=False)
     if _has(table, _MOVIELENS, PGMF.mechanism):
         figures["pg-mf"] = _pg_mf(table)
-    if _has(table, _MOVIELENS, ISGD.mechanism):
+    if any(_has(table, name, ISGD.mechanism) for name in (_MOVIELENS, _JESTER, _LIBIMSETI)):
         figures["isgd"] = _isgd(table, ("rmse", "f_score", "f_score_all"))
         figures["isgd-rmse"] = _isgd(table, ("rmse",))
     return figures
@@ -93,11 +93,11 @@ def _pairs(table: FoldTable, *, by_model: bool) -> Any:  # noqa: ANN401 - matplo
         names = ["bounded Laplace", "Laplace"]
     panels = []
     for methods, name in zip(rows, names, strict=True):
-        for data in (_MOVIELENS, _JESTER):
+        for data in (one for one in (_MOVIELENS, _JESTER) if _has(table, one, "laplace")):
             epsilons = table.epsilons(data, "laplace")
             lines = _lines(table, data, (*methods, CONSTANT), "rmse", epsilons)
             panels.append(Panel(f"{LABELS[data]}, {name}", _RMSE, lines))
-    return curves_figure(panels, 2)
+    return curves_figure(panels, len(panels) // len(rows))
 
 
 def _pg_mf(table: FoldTable) -> Any:  # noqa: ANN401 - as above

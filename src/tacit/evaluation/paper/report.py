@@ -63,6 +63,7 @@ def _page(made: Reproduction, verdicts: Sequence[Verdict], pictures: dict[str, b
 <h2 id="verdicts">Verdicts</h2>{_verdict_table(verdicts)}
 {"".join(sections)}
 <h2 id="method">How it was measured</h2>{METHOD}
+{"".join(f'<p class="small">{escape(line)}</p>' for line in about["left_out"])}
 <p class="small">Computed with {escape(versions)}; plan: {escape(about["plan"])}.</p>
 </body></html>
 """
