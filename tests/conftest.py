@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 from pathlib import Path
@@ -12,7 +13,10 @@ from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tacit.evaluation.fold import FoldResult
+    from tacit.evaluation.task import Task
 
 if importlib.util.find_spec("tacit.learning.kernels._native") is None:
     os.environ.setdefault("TACIT_KERNEL", "numpy")  # chosen, so that nothing warns of it
@@ -29,6 +33,24 @@ def skip_unless_forbidden(reason: str) -> NoReturn:
     if os.environ.get("TACIT_NO_SKIPS"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or fills a developer's own cache."""
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds are computed in this process: to start another takes a second."""
+    module = importlib.import_module("tacit.evaluation.run")
+
+    def computed(tasks: Sequence[Task], _jobs: int) -> Iterator[tuple[Task, FoldResult]]:
+        module._loaded.cache_clear()
+        yield from ((task, module._work(task, 1)) for task in tasks)
+
+    monkeypatch.setattr(module, "_computed", computed)
 
 
 @pytest.fixture

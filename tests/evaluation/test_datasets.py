@@ -136,7 +136,7 @@ def test_real_data_has_its_published_figures(
     [
         ("ml-10m", "ml-10m/ratings.dat", lines("::")),
         ("ml-10m", "ml-10M100K/ratings.dat", lines("::")),
-        ("ml-10m", "ml-10m.ratings.dat.gz", gzip.compress(lines("::").encode())),
+        ("ml-10m", "ml-10m.ratings.dat.gz", gzip.compress(lines("::").encode(), mtime=0)),
         ("ml-10m", "ml-10m.csv", "user,item,rating\n" + lines(",", time=False)),
         ("ml-20m", "ml-20m/ratings.csv", lines(",", header="userId,movieId,rating,timestamp")),
         ("ml-20m", "ml-20m.csv", lines(",", header="userId,movieId,rating,timestamp")),
