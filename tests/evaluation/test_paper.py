@@ -177,7 +177,7 @@ def test_a_claim_that_holds_under_one_reading_only_says_which() -> None:
     errors = {("blp-mog", 1, "1"): 1.1, ("isgd", 1, "1"): 1.0, ("isgd", 3, "1"): 1.3, ("blp-mog", 3, "1"): 1.2}
     found = {one.claim: one for one in judge(table(errors), [], [])}
     judged = found["BLP-MoG-MF has lower RMSE than ISGD at every epsilon"]
-    assert judged.words == "holds only if each method is taken as published (rank 3)"
+    assert judged.words == "holds only if every method is taken at rank 3"
     assert dict(judged.readings)[MAIN] == "MovieLens 100K: worse at every epsilon"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,8 +98,7 @@ def evaluate(
     _check_places(_names(places, "place"), chosen)
     wanted = _epsilons(epsilons)
     settings = list(grid(_names(mechanisms, "mechanism"), wanted, chosen, seed=seed, folds=folds))
-    if output is not None and not output.endswith((".csv", ".parquet")):
-        raise InvalidInputError(f"{output} does not end in .csv or .parquet; name it so")
+    _check_output(output)
     source = DataSource(ratings, scale, rounding)
     data = source.load()
     _check_threshold(threshold, data)
@@ -168,6 +168,14 @@ def _check_places(places: list[str], models: list[Options]) -> None:
             raise InvalidInputError(f"{place[:40]!r} is no place to predict at; write {PROVIDER} or {DEVICE}")
     if DEVICE in places and any(options.model != PG_MF for options in models):
         raise InvalidInputError("ranking on the device is not part of this version of tacit; write --at provider")
+
+
+def _check_output(output: str | None) -> None:
+    """Refuse a place that could not be written to before a long study, not after it."""
+    if output is not None and not output.endswith((".csv", ".parquet")):
+        raise InvalidInputError(f"{output} does not end in .csv or .parquet; name it so")
+    if output is not None and not Path(output).parent.is_dir():
+        raise InvalidInputError(f"{Path(output).parent} is not a folder; make it, or name another with -o")
 
 
 def _check_threshold(threshold: float | None, data: RatingData) -> None:

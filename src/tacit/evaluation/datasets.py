@@ -159,9 +159,17 @@ def _read(data_set: DataSet, files: tuple[Path, ...]) -> RatingData:
         raw.users,
         raw.items,
         ratings,
-        sha256=sha256_of(list(files)),
+        sha256=_sha256(data_set, files),
         rounding=data_set.rounding,
     )
+
+
+def _sha256(data_set: DataSet, files: tuple[Path, ...]) -> str:
+    """Return the SHA-256 of the files; where only a part of them counts, or ratings are cleaned, of that too."""
+    content = sha256_of(list(files))
+    if data_set.part is None and data_set.decimals is None:
+        return content
+    return hashlib.sha256(f"{content} part {data_set.part} decimals {data_set.decimals}".encode()).hexdigest()
 
 
 def _read_file(data_set: DataSet, path: Path) -> RawRatings:

@@ -70,7 +70,7 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
     conduct = Conduct(default_threads() if threads is None else checked_threads(threads), watch, kept)
     state, trace, mean = _run(matrix, options, rng, conduct)
     _refuse_non_finite(state.pair, options)
-    fallback, level, _ = fit_offsets(matrix, _FALLBACK_REGULARISATION, conduct.threads)
+    fallback = _fallback(matrix, options, conduct.threads)
     factor_ridge, offset_ridge = _ridges(options, matrix)
     pair = state.pair
     return Model(
@@ -82,7 +82,7 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
         user_factors=pair.users[:, : pair.rank].copy(),
         item_factors=pair.items[:, : pair.rank].copy(),
         offsets=Offsets(mean, pair.user_offsets(), pair.item_offsets()),
-        fallback=Offsets(level, fallback.user_offsets(), fallback.item_offsets()),
+        fallback=fallback,
         noise=state.mixture,
         factor_ridge=factor_ridge,
         offset_ridge=offset_ridge,
@@ -133,6 +133,15 @@ def _run(
             pair = FactorPair.of(np.zeros((matrix.shape[0], 0)), np.zeros((matrix.shape[1], 0)), offsets=False)
             return *_closed(pair, matrix.variance * matrix.reports), matrix.mean
     raise ModelError(f"{type(options).__name__} are the options of no model that is known here")
+
+
+def _fallback(matrix: ReportMatrix, options: Options, threads: int) -> Offsets:
+    """Return what answers where the user or the item is unknown: a mean and offsets, but for a model that has none."""
+    if isinstance(options, GlobalMeanOptions):
+        people, things = matrix.shape
+        return Offsets(matrix.mean, np.zeros(people, dtype=np.float32), np.zeros(things, dtype=np.float32))
+    pair, level, _ = fit_offsets(matrix, _FALLBACK_REGULARISATION, threads)
+    return Offsets(level, pair.user_offsets(), pair.item_offsets())
 
 
 def _closed(pair: FactorPair, left: float) -> tuple[State, FitTrace]:

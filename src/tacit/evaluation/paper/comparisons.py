@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 MEASURES = {"rmse": ("RMSE", True), "f_score": ("F-score", False), "f_score_all": ("F-score over all items", False)}
 
 # Which settings the paper's method and its rival may use.
-MAIN = "each method is taken at its best rank"
+MAIN = "every method is taken at its best rank"
 KINDEST = "the paper's method is tuned and its rival is not"
 PAIRS = {
-    "each method is taken as published (rank 3)": (PUBLISHED, PUBLISHED),
+    "every method is taken at rank 3": (PUBLISHED, PUBLISHED),
     MAIN: (RANKED, RANKED),
-    "each method is tuned": (TUNED, TUNED),
+    "every method is tuned": (TUNED, TUNED),
     KINDEST: (TUNED, PUBLISHED),
 }
 
