@@ -98,7 +98,9 @@ def test_original_files_and_parquet_give_the_same_ratings(
     write(tmp_path / "only" / "raw" / raw, original.read_bytes())
     found = load_data_set(name, tmp_path / "only")
     assert_same(found, expected)
-    assert found.sha256 == hashlib.sha256(original.read_bytes()).hexdigest() != expected.sha256
+    assert found.sha256 != expected.sha256
+    if not DATA_SETS[name].rounding:
+        assert found.sha256 == hashlib.sha256(original.read_bytes()).hexdigest()
     check_counts(DATA_SETS[name], found)
 
 
@@ -111,6 +113,7 @@ def test_the_whole_of_jester_has_its_parts(data_file: Callable[[str], Path]) -> 
     assert np.array_equal(np.concatenate([part.users.decoded() for part in parts]), whole.users.decoded())
     assert np.array_equal(np.concatenate([part.ratings for part in parts]), whole.ratings)
     assert np.array_equal(whole.ratings, np.round(whole.ratings, 2))
+    assert len({data.sha256 for data in (whole, *parts)}) == 4  # though all were read from one file
 
 
 @pytest.mark.parametrize(

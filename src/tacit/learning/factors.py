@@ -56,13 +56,19 @@ class FactorPair:
         return self.items[:, self.rank + 1].copy() if self.offsets else np.zeros(len(self.items), dtype=np.float32)
 
 
-def random_pair(matrix: ReportMatrix, rank: int, *, offsets: bool, rng: np.random.Generator) -> FactorPair:
+FIRST_GUESS = 0.1
+
+
+def random_pair(
+    matrix: ReportMatrix, rank: int, *, offsets: bool, rng: np.random.Generator, explained: float = FIRST_GUESS
+) -> FactorPair:
     """Draw a start (Algorithm 2, line 3) whose products lie around the mean report, or around zero with offsets.
 
-    Users and items without a report stay at zero: nothing will ever move them.
+    The products vary by the share `explained` of the variance of reports. Users and items without a report stay at
+    zero: nothing will ever move them.
     """
     mean = 0.0 if offsets else matrix.mean
-    level, spread = np.sqrt(abs(mean) / rank), (0.1 * max(matrix.variance, 1e-12) / rank) ** 0.25
+    level, spread = np.sqrt(abs(mean) / rank), (explained * max(matrix.variance, 1e-12) / rank) ** 0.25
     users = level + spread * rng.standard_normal((matrix.shape[0], rank))
     items = np.copysign(1.0, mean) * level + spread * rng.standard_normal((matrix.shape[1], rank))
     users[matrix.by_user.counts() == 0] = 0.0

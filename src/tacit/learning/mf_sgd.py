@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.learning.factors import FactorPair, Ridge, random_pair
+from tacit.learning.factors import FIRST_GUESS, FactorPair, Ridge, random_pair
 from tacit.learning.kernels import ReportBlocks, sgd_epoch
 from tacit.learning.loop import Conduct, State, Step, iterate
 from tacit.learning.mixture import NoiseMixture
@@ -24,6 +24,8 @@ _GROUPS = 16
 # Steps overshoot when they are long beside the squared factors, which grow with the reports: a step times the largest
 # report is kept below this. Ratings of a few stars are far from it.
 _LONGEST_STEP = 0.25
+# With offsets to begin with, what random factors claim to explain is noise that few epochs do not get rid of.
+_NEXT_TO_NOTHING = 0.001
 _SMALL = 1_000_000  # reports below which starting threads costs more than it saves
 
 
@@ -32,7 +34,8 @@ def fit_mf_sgd(
 ) -> tuple[State, FitTrace]:
     """Run through all reports, in an order drawn once, as often as asked."""
     mean = np.float32(matrix.mean if options.offsets else 0.0)
-    pair = random_pair(matrix, options.rank, offsets=options.offsets, rng=rng)
+    explained = _NEXT_TO_NOTHING if options.offsets else FIRST_GUESS
+    pair = random_pair(matrix, options.rank, offsets=options.offsets, rng=rng, explained=explained)
     blocks = deal(matrix, rng)
     table = None if matrix.symbol_values is None else matrix.symbol_values - mean
     if table is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import json
 import os
 import secrets
@@ -207,4 +208,17 @@ def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
     if entry.compress_type != zipfile.ZIP_STORED:
         raise ValueError("compressed: a small file could fill all memory")
     with archive.open(entry) as stream:
+        _refuse_other_sizes(stream, entry.file_size)
+    with archive.open(entry) as stream:
         return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+def _refuse_other_sizes(stream: IO[bytes], size: int) -> None:
+    """Refuse an array whose header promises more or fewer bytes than there are, before memory is taken for it."""
+    kinds = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    version = np.lib.format.read_magic(stream)
+    if version not in kinds:
+        raise ValueError(f"version {version} of the format is not one that models are written in")
+    shape, _, kind = kinds[version](stream)
+    if math.prod(shape) * kind.itemsize != size - stream.tell():
+        raise ValueError("the header promises another number of bytes")
