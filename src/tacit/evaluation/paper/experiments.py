@@ -53,6 +53,8 @@ class Effort:
     folds: int
     seeds: tuple[int, ...]
     ranks: tuple[int, ...] = RANKS
+    tuned: bool = True
+    """Whether to vary more than the rank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +77,14 @@ FULL = Plan(
     pg_mf=Effort(("0.1", "0.4", "0.7", "1", "1.3", "1.6"), FOLDS, (0, 1)),
     jester=Effort(("0.1", "0.5", "1", "2", "3"), FOLDS, (0,), (1, 3, 5)),
     libimseti=Effort(("0.1", "0.5", "1", "1.5", "2", "2.5", "3"), FOLDS, (0, 1)),
-    world=Effort(("0.1", "1", "3"), 1, (0,), (1,)),
+    world=Effort(("0.1", "1", "3"), 1, (0,), (1,), tuned=False),
     readings=("0.1", "1", "3"),
 )
 FAST = Plan(
     "fast",
     movielens=Effort(("0.1", "1", "3"), 3, (0,), (1, 3)),
     pg_mf=Effort(("0.1", "1", "1.6"), 3, (0,), (1, 3)),
-    jester=Effort(("0.1", "1", "3"), 3, (0,), (1, 3)),
+    jester=Effort(("0.1", "1", "3"), 3, (0,), (1, 3), tuned=False),
     libimseti=Effort(("0.1", "1", "3"), 3, (0,), (1, 3)),
     world=None,
     readings=("0.1", "1", "3"),
@@ -197,8 +199,7 @@ def _effort(plan: Plan, source: DataSource, name: str) -> Effort | None:
 
 
 def _jobs_of(source: DataSource, method: Method, effort: Effort) -> Iterator[Job]:
-    # A world is a size to stand, not a table to tune.
-    options = method.ranked if source == LIBIMSETI_WORLD else method.all_options
+    options = method.all_options if effort.tuned else method.ranked
     options = tuple(one for one in options if getattr(one, "rank", effort.ranks[0]) in effort.ranks)
     for seed in effort.seeds:
         settings = method.settings(options, effort.epsilons, seed=seed, folds=FOLDS)
