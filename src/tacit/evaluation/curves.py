@@ -30,9 +30,9 @@ class Style:
 # Colours of clearly different lightness.
 STYLES = {
     "blp-mog": Style("#a11218", (), "o", 2.2),
-    "laplace-mog": Style("#e58a00", (5, 2), "s"),
-    "blp-svd": Style("#123c73", (), "^"),
-    "laplace-svd": Style("#4aa8e0", (5, 2), "v"),
+    "laplace-mog": Style("#c26a00", (5, 2), "s"),
+    "blp-svd": Style("#2f6db5", (), "^"),
+    "laplace-svd": Style("#5bb8ee", (2, 1.2), "v"),
     "isgd": Style("#2e7d4f", (7, 2, 1.5, 2), "D"),
     "pg-mf": Style("#7a4aa0", (3, 1.5), "P"),
     "baseline": Style("#000000", (9, 3)),

@@ -83,8 +83,8 @@ _CLAIMS = (
         "Bounded Laplace gives lower RMSE than Laplace, with the mixture",
         "mechanisms",
         _on(_BOTH, BLP_MOG, LAPLACE_MOG, "rmse"),
-        "Bounded noise is small but biased: it pulls every report to mid-scale, whatever epsilon. Laplace noise is "
-        "large but unbiased, so it averages out, and from some epsilon on it wins.",
+        "Bounded noise is small but biased: it pulls every report to mid-scale. Laplace noise is large but unbiased "
+        "and averages out: it wins on MovieLens from epsilon 1.5 on, and on Jester once both are regularised.",
     ),
     _Claim(
         "Bounded Laplace gives lower RMSE than Laplace, with SVD",
