@@ -160,6 +160,7 @@ VARIANTS: dict[str, tuple[str, Options, DataSource]] = {
     "ISGD's reports, mixture, rank 1": ("clamped-laplace", MogMfOptions(rank=1), MOVIELENS),
     "Laplace-MoG-MF, rank 1, K = 4": ("laplace", MogMfOptions(rank=1), MOVIELENS),
     "the same, K = 1 (no mixture)": ("laplace", MogMfOptions(rank=1, components=1), MOVIELENS),
+    "the same, K = 4, stopped after 10 iterations": ("laplace", MogMfOptions(rank=1, iterations=10), MOVIELENS),
     "SVD of the filled matrix, rank 3": ("bounded-laplace", SvdOptions(rank=3), MOVIELENS),
     "SVD as in the Netflix prize, rank 3": ("bounded-laplace", MfSgdOptions(rank=3, offsets=True), MOVIELENS),
     "offsets and factors on BLP's reports": (
