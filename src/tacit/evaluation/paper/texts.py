@@ -40,7 +40,7 @@ CAPTIONS = {
     "regularisation, items with few ratings fill these lists, for all methods alike, the non-private one included.",
     "readings": "Variations one at a time. ISGD's reports do better with least squares than with its gradient "
     "steps; the mixture matters for Laplace noise, which has heavy tails, and not for bounded noise. On heavy noise "
-    "stopping early helps, as regularising would.",
+    "stopping early helps.",
     "controls": "PG-MF without two of our choices: devices that can express their own mean from the start, and steps "
     "that shrink with their noise. The publication fixes neither.",
     "world": "The full Libimseti file is not public any more; a synthetic world of its shape shows that everything "
