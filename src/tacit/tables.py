@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     Arrow = Any  # tables, arrays, types: pyarrow has no annotations
 
-_PARQUET = {".parquet", ".pq"}
-_CSV = {".csv"}
+_PARQUET = (".parquet", ".pq")
+_CSV = (".csv", ".csv.gz")
 
 # What counts as a number in a text field; NaN and infinity are read, so that the scale can name them.
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$|^[+-]?(?i:nan|inf|infinity)$"
@@ -103,7 +103,7 @@ class Column:
         import pyarrow as pa  # noqa: PLC0415 - a slow import
         import pyarrow.compute as pc  # noqa: PLC0415 - as above
 
-        from_text = self.path.lower().endswith(".csv") and _is_text(dictionary.type)
+        from_text = self.path.lower().endswith(_CSV) and _is_text(dictionary.type)
         if from_text and pc.all(pc.match_substring_regex(dictionary, _WHOLE_NUMBER)).as_py():
             dictionary = dictionary.cast(pa.int64())
         order = pc.sort_indices(dictionary)  # text by its bytes, which is by code point
@@ -218,7 +218,7 @@ def metadata_of(schema: Arrow, key: str) -> str | None:
 def write_columns(
     path: str | Path, columns: Mapping[str, Sequence[Any] | NDArray[Any]], metadata: Mapping[str, str]
 ) -> None:
-    """Write columns as Parquet, with metadata, or as CSV, by the name's ending."""
+    """Write columns as Parquet, with metadata, or as CSV, perhaps compressed, by the name's ending."""
     import pyarrow as pa  # noqa: PLC0415 - a slow import
     import pyarrow.csv as pacsv  # noqa: PLC0415 - as above
     import pyarrow.parquet as pq  # noqa: PLC0415 - as above
@@ -229,7 +229,8 @@ def write_columns(
         if as_parquet:
             pq.write_table(table, temporary, compression="zstd")
         else:
-            pacsv.write_csv(table, temporary)
+            with pa.output_stream(temporary, compression="gzip" if str(path).endswith(".gz") else None) as stream:
+                pacsv.write_csv(table, stream)
 
 
 def release_memory() -> None:
@@ -241,10 +242,10 @@ def release_memory() -> None:
 
 def is_parquet(path: str | Path) -> bool:
     """Tell Parquet from CSV by the name's ending, or refuse a name that is neither."""
-    ending = Path(path).suffix.lower()
-    if ending not in _PARQUET | _CSV:
-        raise TableError(f"{path} ends in {ending or 'nothing'!r}; name it .csv or .parquet")
-    return ending in _PARQUET
+    name = Path(path).name.lower()
+    if not name.endswith((*_PARQUET, *_CSV)):
+        raise TableError(f"{path} ends in {Path(path).suffix or 'nothing'!r}; name it .csv or .parquet")
+    return name.endswith(_PARQUET)
 
 
 def _chosen(label: str, names: Sequence[str], required: Sequence[str], optional: Sequence[str]) -> list[str]:

@@ -241,7 +241,8 @@ BAD: dict[str, tuple[list[str], list[str]]] = {
     "threshold that is none": (["--threshold", "nan"], ["threshold nan is outside 1 to 5", "choose"]),
     "scale": (["--scale", "5:1:1"], ["5:1:1"]),
     "another scale": (["--scale", "1:4:1"], ["ratings.csv: rating 5", "outside the scale 1 to 4", "wider scale"]),
-    "output of no kind": (["-o", "rows.txt"], ["rows.txt does not end in .csv or .parquet", "name it so"]),
+    "output nowhere": (["-o", "nowhere/rows.csv"], ["nowhere is not a folder", "make it"]),
+    "output of no kind": (["-o", "rows.txt"], ["rows.txt ends in '.txt'", "name it .csv or .parquet"]),
 }
 
 

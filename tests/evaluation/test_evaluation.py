@@ -20,7 +20,7 @@ from tacit.evaluation.setting import DEVICE, STUDIED_MECHANISMS, STUDIED_MODELS,
 from tacit.evaluation.splits import folds_of
 from tacit.learning import MODELS, GlobalMeanOptions, MfAlsOptions, MogMfOptions, OffsetsOptions, Options, fit
 from tacit.privacy.scale import RatingScale
-from tacit.tables import column_of
+from tacit.tables import column_of, write_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -99,6 +99,16 @@ def test_another_seed_deals_otherwise() -> None:
 
 
 # Data.
+
+
+def test_a_compressed_file_is_read_like_a_plain_one(tmp_path: Path) -> None:
+    columns = {"user": [7, 10, 7], "item": ["b", "a", "a"], "rating": [1.0, 5.0, 3.0]}
+    for name in ("plain.csv", "small.csv.gz"):
+        write_columns(tmp_path / name, columns, {})
+    plain, small = (read_rating_data(tmp_path / name, STARS) for name in ("plain.csv", "small.csv.gz"))
+    assert (tmp_path / "small.csv.gz").read_bytes().startswith(b"\x1f\x8b")
+    assert plain.users.distinct.tolist() == small.users.distinct.tolist() == [7, 10]  # numbers, not text
+    assert plain.ratings.tolist() == small.ratings.tolist() == [3.0, 1.0, 5.0]
 
 
 def test_the_order_of_rows_changes_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tacit.evaluation.setting import DEVICE, PG_MF, PROVIDER, STUDIED_MODELS, Se
 from tacit.evaluation.source import DataSource
 from tacit.learning.kernels import default_threads
 from tacit.privacy.exact import decimal_text, parse_epsilon
-from tacit.tables import write_columns
+from tacit.tables import is_parquet, write_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -172,9 +172,10 @@ def _check_places(places: list[str], models: list[Options]) -> None:
 
 def _check_output(output: str | None) -> None:
     """Refuse a place that could not be written to before a long study, not after it."""
-    if output is not None and not output.endswith((".csv", ".parquet")):
-        raise InvalidInputError(f"{output} does not end in .csv or .parquet; name it so")
-    if output is not None and not Path(output).parent.is_dir():
+    if output is None:
+        return
+    is_parquet(output)
+    if not Path(output).parent.is_dir():
         raise InvalidInputError(f"{Path(output).parent} is not a folder; make it, or name another with -o")
 
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _TEXTS = ("data", "scale", "mechanism", "epsilon", "model", "options", "at", "data_sha256")
 _WHOLE = ("seed", "folds", "fold", "n_train", "n_test", "users")
 _NUMBERS = (*MEASURES, "fit_seconds", "threshold")
+_DECIMALS = 6
+_NO_EPSILON = "-"
 
 
 class Place(NamedTuple):
@@ -64,7 +66,7 @@ class FoldTable:
     ) -> dict[Place, dict[str, Any]]:
         """Return the results of a setting by place; empty if it was not computed."""
         text = f"{options.model} {options_text(options)}"
-        return self.results.get(Which(data, scale, mechanism, epsilon or "", text), {})
+        return self.results.get(Which(data, scale, mechanism, epsilon or _NO_EPSILON, text), {})
 
     def scales(self, data: str) -> list[str]:
         """Return the scales that data were studied on, the first one first."""
@@ -73,12 +75,12 @@ class FoldTable:
     def epsilons(self, data: str, mechanism: str) -> list[str]:
         """Return the epsilons of a mechanism on data, rising."""
         found = {row["epsilon"] for row in self.rows if (row["data"], row["mechanism"]) == (data, mechanism)}
-        return sorted(found - {""}, key=float)
+        return sorted(found - {_NO_EPSILON}, key=float)
 
     def save(self, path: Path) -> None:
         """Write the table."""
         columns = {name: [row[name] for row in self.rows] for name in (*_TEXTS, *_WHOLE, *_NUMBERS)}
-        write_columns(path, columns, {"tacit.format": "tacit-folds/1"})
+        write_columns(path, columns, {})
 
     @classmethod
     def load(cls, path: Path) -> FoldTable:
@@ -103,15 +105,19 @@ def record(setting: Setting, fold: int, result: FoldResult, about: Mapping[str, 
     return {
         **about,
         "mechanism": setting.mechanism,
-        "epsilon": setting.epsilon or "",
+        "epsilon": setting.epsilon or _NO_EPSILON,
         "model": setting.model,
         "options": options_text(setting.options),
         "at": setting.at,
         "seed": setting.seed,
         "folds": setting.folds,
         "fold": fold,
-        **{name: value for name, value in result.to_document().items() if name != "iterations"},
+        **{name: _rounded(value) for name, value in result.to_document().items() if name != "iterations"},
     }
+
+
+def _rounded(value: Any) -> Any:  # noqa: ANN401 - a measure or a count
+    return round(value, _DECIMALS) if isinstance(value, float) else value
 
 
 def options_text(options: Options) -> str:
@@ -133,9 +139,9 @@ def _summed(rows: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         **shared,
         "folds_run": len(rows),
-        **{name: round(float(np.mean(values)), 6) for name, values in measures.items()},
+        **{name: _rounded(float(np.mean(values))) for name, values in measures.items()},
         **{
-            f"{name}_sd": round(float(np.std(values, ddof=1)), 6) if len(values) > 1 else 0.0
+            f"{name}_sd": _rounded(float(np.std(values, ddof=1))) if len(values) > 1 else 0.0
             for name, values in measures.items()
         },
         "fit_seconds": round(float(np.mean([row["fit_seconds"] for row in rows])), 3),

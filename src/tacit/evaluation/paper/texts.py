@@ -65,6 +65,6 @@ about as many settings for every method.</li>
 gives p &lt; 0.01; otherwise two methods count as even.</li>
 <li>F-score: an item is relevant from 60 % of the width above the low end on; per person, averaged over those with a
 relevant item held out. Rows with all measures are in <code>rows.csv</code>, single folds in
-<code>folds.parquet</code>.</li>
+<code>folds.csv.gz</code>.</li>
 </ul>
 """
