@@ -178,7 +178,11 @@ def _traffic(made: Reproduction) -> str:
         "paper: up",
         "paper: down",
     )
-    rows = [[_shown(value) for value in row.values()] for row in made.traffic]
+    # What PG-MF says is about a whole profile, not a rating; its table has zeros there.
+    alone = {"bits_per_rating", "bytes_one_report_json"}
+    rows = [
+        [_shown("-" if name in alone and not value else value) for name, value in row.items()] for row in made.traffic
+    ]
     title = f'<h2 id="communication">{EXPERIMENTS["communication"].title}</h2>'
     return f"{title}<p>{CAPTIONS['communication']}</p>{_table(head, rows)}"
 

@@ -9,6 +9,7 @@ h1 { font-size: 1.7rem } h2 { font-size: 1.25rem; margin-top: 2.4rem }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #ddd; vertical-align: top }
 th:first-child, td:first-child { text-align: left }
 table.words th, table.words td { text-align: left; min-width: 9rem }
+table.words td:nth-child(3) { min-width: 20rem }
 figure { margin: 1rem 0 } figcaption { max-width: 60rem; color: #444; font-size: .95rem }
 svg { max-width: 100%; height: auto; background: #fff }
 .holds { color: #1d6b34 } .holds-only-if { color: #8a5a00 } .does-not-hold { color: #a11218 }
@@ -43,8 +44,8 @@ CAPTIONS = {
     "stopping early helps.",
     "controls": "PG-MF without two of our choices: devices that can express their own mean from the start, and steps "
     "that shrink with their noise. The publication fixes neither.",
-    "world": "The full Libimseti file is not public any more; a synthetic world of its shape shows that everything "
-    "runs at its size, one fold of ten at rank 1. It says nothing about real people.",
+    "world": "The full Libimseti file was not at hand; a synthetic world of its shape shows that everything runs at "
+    "its size, one fold of ten at rank 1. It says nothing about real people.",
     "communication": "Bytes counted on the wire for MovieLens 100K at epsilon 1, sent as they really are. A report "
     "is a symbol; with it go the item and the policy, shared by a batch. Down, a person fetches the policy once. "
     "PG-MF sends all item factors to every person in every round.",
