@@ -34,7 +34,8 @@ from tacit.evaluation.paper.methods import (
 from tacit.evaluation.paper.records import FoldTable, Place, options_text
 from tacit.evaluation.paper.report import save_report, verdicts_text
 from tacit.evaluation.paper.side_tables import communication_rows, noise_rows
-from tacit.evaluation.paper.verdicts import HOLDS, NOT, ONLY_IF, judge
+from tacit.evaluation.paper.verdict import HOLDS, NOT, ONLY_IF
+from tacit.evaluation.paper.verdicts import judge
 from tacit.evaluation.ratings import rating_data
 from tacit.evaluation.results import ResultStore
 from tacit.evaluation.rows import MEASURES

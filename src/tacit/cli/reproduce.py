@@ -21,7 +21,7 @@ from tacit.learning.kernels import default_threads
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tacit.evaluation.paper.verdicts import Verdict
+    from tacit.evaluation.paper.verdict import Verdict
 
 
 @click.command()

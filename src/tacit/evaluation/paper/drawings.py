@@ -9,7 +9,7 @@ import numpy as np
 from tacit.evaluation.curves import Line, Panel, curves_figure
 from tacit.evaluation.figures import panels_of
 from tacit.evaluation.paper.analysis import Point, curve
-from tacit.evaluation.paper.experiments import LABELS
+from tacit.evaluation.paper.experiments import JESTER, LABELS, LIBIMSETI, MOVIELENS
 from tacit.evaluation.paper.methods import (
     BASELINE,
     BLP_MOG,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tacit.evaluation.paper.compute import Reproduction
     from tacit.evaluation.paper.records import FoldTable
 
-_MOVIELENS, _JESTER, _LIBIMSETI = "ml-100k", "jester-1-part-1", "libimseti-top2000"
+_MOVIELENS, _JESTER, _LIBIMSETI = MOVIELENS.place, JESTER.place, LIBIMSETI.place
 _RMSE, _F, _F_ALL = "RMSE", "F-score, items held out", "F-score, all items"
 _NOISE_COLOURS = {"laplace": "#4aa8e0", "bounded-laplace": "#a11218"}
 _NOISE_LABELS = {"laplace": "Laplace", "bounded-laplace": "bounded Laplace"}

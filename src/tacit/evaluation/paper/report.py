@@ -10,10 +10,10 @@ import numpy as np
 from tacit.errors import FileError
 from tacit.evaluation.figures import render
 from tacit.evaluation.paper.drawings import drawings
-from tacit.evaluation.paper.experiments import EXPERIMENTS, LABELS, VARIANTS
+from tacit.evaluation.paper.experiments import EXPERIMENTS, LABELS, LIBIMSETI_WORLD, MOVIELENS, VARIANTS
 from tacit.evaluation.paper.methods import BASELINE, BLP_MOG, CONSTANT, ISGD, PGMF_CONTROLS
 from tacit.evaluation.paper.texts import CAPTIONS, INTRODUCTION, METHOD, STYLE
-from tacit.evaluation.paper.verdicts import Verdict, judge
+from tacit.evaluation.paper.verdicts import judge
 from tacit.files import reason_of, write_bytes
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
     from tacit.evaluation.paper.compute import Reproduction
     from tacit.evaluation.paper.records import FoldTable
+    from tacit.evaluation.paper.verdict import Verdict
 
-_MOVIELENS, _WORLD = "ml-100k", "libimseti-world"
+_MOVIELENS, _WORLD = MOVIELENS.place, LIBIMSETI_WORLD.place
 
 
 def save_report(made: Reproduction, folder: Path) -> list[Verdict]:

@@ -1,0 +1,25 @@
+"""A verdict: a claim of the paper, what was measured, whether it holds, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HOLDS, ONLY_IF, NOT = "holds", "holds only if", "does not hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A claim, judged."""
+
+    claim: str
+    figure: str
+    verdict: str
+    condition: str
+    measured: str
+    why: str
+    readings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def words(self) -> str:
+        """The verdict and its condition."""
+        return f"{self.verdict} {self.condition}".strip()
