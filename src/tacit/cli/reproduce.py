@@ -9,9 +9,8 @@ import click
 
 from tacit.cli.options import json_option, note, print_json
 from tacit.cli.progress import study_progress
-from tacit.errors import FileError
 from tacit.evaluation.cache import cache_folder
-from tacit.evaluation.paper.compute import Reproduction, compute
+from tacit.evaluation.paper.compute import Reproduction, check_folder, compute
 from tacit.evaluation.paper.experiments import EXPERIMENTS, FAST, FULL, experiment_named
 from tacit.evaluation.paper.report import save_report
 from tacit.evaluation.results import ResultStore
@@ -51,8 +50,8 @@ def reproduce(
     """
     names = [experiment_named(name).name for name in dict.fromkeys(figures)] or list(EXPERIMENTS)
     folder = Path(output)
-    _check_folder(folder)
     if not draw:
+        check_folder(folder, names)
         store = ResultStore(cache_folder() / "folds")
         plan = FAST if fast else FULL
         with study_progress() as watch:
@@ -65,11 +64,6 @@ def reproduce(
         )
     else:
         _print(verdicts, folder)
-
-
-def _check_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise FileError(f"{folder} is not a folder; choose another with -o")
 
 
 def _document(verdict: Verdict) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
     from tacit.evaluation.paper.methods import Method
     from tacit.evaluation.paper.records import FoldTable, Place
 
@@ -38,25 +40,42 @@ class Point:
         return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
 
-def curve(table: FoldTable, data: str, method: Method, reading: str, epsilons: Sequence[str]) -> list[Point]:
+LOWER_IS_BETTER = ("rmse", "mae")
+
+
+def curve(  # noqa: PLR0913 - where, what, how and by what
+    table: FoldTable, data: str, method: Method, reading: str, epsilons: Sequence[str], *, measure: str
+) -> list[Point]:
     """Return a method's points under a reading; epsilons that were not computed are left out."""
     wanted: Sequence[str | None] = [None] if method.mechanism == "none" else epsilons
-    points = [point(table, data, method, reading, epsilon) for epsilon in wanted]
+    points = [point(table, data, method, reading, epsilon, measure=measure) for epsilon in wanted]
     return [one for one in points if one is not None]
 
 
-def point(table: FoldTable, data: str, method: Method, reading: str, epsilon: str | None) -> Point | None:
-    """Choose, in every fold, the setting with the least error in all other folds."""
+def point(  # noqa: PLR0913 - as above
+    table: FoldTable, data: str, method: Method, reading: str, epsilon: str | None, *, measure: str
+) -> Point | None:
+    """Choose, in every fold, the setting that is best by the measure in all other folds of its seed."""
     scale = next(iter(table.scales(data)), "")
     candidates = [table.of(data, scale, method.mechanism, epsilon, options) for options in method.options(reading)]
     candidates = [found for found in candidates if found]
     if not candidates:
         return None
     places = sorted(set.intersection(*(set(found) for found in candidates)))
-    errors = np.array([[found[place]["rmse"] for place in places] for found in candidates])
-    others = errors.sum(axis=1, keepdims=True) - errors if len(places) > 1 else errors
-    chosen = others.argmin(axis=0)
+    sign = 1 if measure in LOWER_IS_BETTER else -1
+    values = sign * np.array([[found[place][measure] for place in places] for found in candidates])
+    chosen = _without_own(values, np.array([place.seed for place in places])).argmin(axis=0)
     return Point(epsilon, {place: candidates[chosen[k]][place] for k, place in enumerate(places)})
+
+
+def _without_own(values: NDArray[np.float64], seeds: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return, for every fold, the sums over the other folds of its seed; its own value where it is alone."""
+    others = values.copy()
+    for seed in np.unique(seeds):
+        same = seeds == seed
+        if same.sum() > 1:
+            others[:, same] = values[:, same].sum(axis=1, keepdims=True) - values[:, same]
+    return others
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tacit.evaluation.paper.analysis import Point, curve, difference
+from tacit.evaluation.paper.analysis import LOWER_IS_BETTER, Point, curve, difference
 from tacit.evaluation.paper.experiments import LABELS
 from tacit.evaluation.paper.methods import PUBLISHED, RANKED, TUNED
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tacit.evaluation.paper.methods import Method
     from tacit.evaluation.paper.records import FoldTable
 
-MEASURES = {"rmse": ("RMSE", True), "f_score": ("F-score", False), "f_score_all": ("F-score over all items", False)}
+MEASURES = {"rmse": "RMSE", "f_score": "F-score", "f_score_all": "F-score over all items", "ndcg": "nDCG@10"}
 
 # Which settings the paper's method and its rival may use.
 MAIN = "every method is taken at its best rank"
@@ -65,22 +65,22 @@ class Found:
         chosen = sorted({0, len(self.first) // 2, len(self.first) - 1})
         measure = self.comparison.measure
         pairs = [(self.first[k], self.second[k]) for k in chosen]
-        told = [f"{one.epsilon}: {_spread(one, measure)} against {_spread(other, measure)}" for one, other in pairs]
-        return f"{LABELS[self.comparison.data]}, {MEASURES[measure][0]} at epsilon " + "; ".join(told)
+        told = [f"{one.epsilon}: {spread(one, measure)} against {spread(other, measure)}" for one, other in pairs]
+        return f"{LABELS[self.comparison.data]}, {MEASURES[measure]} at epsilon " + "; ".join(told)
 
 
 def compare(table: FoldTable, comparison: Comparison, pair: str) -> Found | None:
     """Compare under a reading; None where nothing was computed for it."""
     first_reading, second_reading = PAIRS[pair]
-    data, lower = comparison.data, MEASURES[comparison.measure][1]
+    data, measure = comparison.data, comparison.measure
+    lower = measure in LOWER_IS_BETTER
     epsilons = table.epsilons(data, comparison.first.mechanism)
-    first = curve(table, data, comparison.first, first_reading, epsilons)
+    first = curve(table, data, comparison.first, first_reading, epsilons, measure=measure)
     rival = comparison.weakest if pair == KINDEST and comparison.weakest is not None else comparison.second
-    second = {one.epsilon: one for one in curve(table, data, rival, second_reading, epsilons)}
+    second = {one.epsilon: one for one in curve(table, data, rival, second_reading, epsilons, measure=measure)}
     pairs = [(one, found) for one in first if (found := second.get(one.epsilon) or second.get(None)) is not None]
     outcomes = {
-        str(one.epsilon): difference(one, other, comparison.measure).outcome(lower_is_better=lower)
-        for one, other in pairs
+        str(one.epsilon): difference(one, other, measure).outcome(lower_is_better=lower) for one, other in pairs
     }
     if not pairs:
         return None
@@ -104,5 +104,6 @@ def spans(all_of_them: Sequence[str], chosen: Sequence[str]) -> str:
     return f"epsilon {', '.join(chosen)}"
 
 
-def _spread(point: Point, measure: str) -> str:
+def spread(point: Point, measure: str) -> str:
+    """Write a measure with its standard deviation over folds."""
     return f"{point.mean(measure):.3f} ± {point.deviation(measure):.3f}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from tacit.evaluation.paper.side_tables import communication_rows, data_row, noi
 from tacit.evaluation.run import run_tasks
 from tacit.evaluation.task import Task, versions
 from tacit.files import read_bytes, reason_of, write_bytes
+from tacit.privacy.canonical import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,10 +62,7 @@ class Reproduction:
 
     def save(self, folder: Path) -> None:
         """Write the results: every fold, one row for every setting, and the tables beside them."""
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot make the folder {folder}: {reason_of(error)}; choose another with -o") from error
+        check_folder(folder, self.about["figures"])
         if self.folds.rows:
             self.folds.save(folder / _FOLDS)
             save_csv(folder / _ROWS, self.folds.summary())
@@ -74,10 +73,27 @@ class Reproduction:
 
     @classmethod
     def load(cls, folder: Path) -> Reproduction:
-        """Read what `save` wrote."""
-        about = json.loads(read_bytes(folder / _ABOUT, limit=_LARGEST))
-        folds = FoldTable.load(folder / _FOLDS) if (folder / _FOLDS).exists() else FoldTable([])
-        return cls(about, folds, _read_csv(folder / _NOISE), _read_csv(folder / _TRAFFIC), _read_csv(folder / _DATA))
+        """Read what `save` wrote; anything else is refused."""
+        about = _read_about(folder)
+        figures = set(about["figures"])
+        learned = figures - {NOISE.name, COMMUNICATION.name, DATASETS.name}
+        folds = FoldTable.load(folder / _FOLDS) if learned else FoldTable([])
+        tables = ((NOISE, _NOISE, "derived"), (COMMUNICATION, _TRAFFIC, "paper_down"), (DATASETS, _DATA, "paper_scale"))
+        return cls(
+            about, folds, *(_read_csv(folder / file, last) if one.name in figures else [] for one, file, last in tables)
+        )
+
+
+def check_folder(folder: Path, figures: Sequence[str]) -> None:
+    """Make a folder for results; refuse one that cannot be written to, or has results this run would not replace."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_bytes(folder / ".probe", b"")
+        (folder / ".probe").unlink()
+    except OSError as error:
+        raise FileError(f"cannot write to the folder {folder}: {reason_of(error)}; choose another with -o") from error
+    if (folder / _ABOUT).exists() and not set(_read_about(folder)["figures"]) <= set(figures):
+        raise FileError(f"{folder} has results of more figures than {', '.join(figures)}; choose another with -o")
 
 
 def compute(  # noqa: PLR0913 - what, where it is kept, and how it is run
@@ -112,7 +128,9 @@ def compute(  # noqa: PLR0913 - what, where it is kept, and how it is run
     if not known:
         raise DataSetError(f"none of the data sets needed is here; {left_out[-1]}")
     table = _results([job for job in wanted if job.source in known], known, store, jobs, watch)
-    about: dict[str, Any] = {"plan": plan.name, "figures": list(names), "versions": versions(), "left_out": left_out}
+    made = {NOISE.name: tables[_NOISE], COMMUNICATION.name: tables[_TRAFFIC], DATASETS.name: tables[_DATA]}
+    figures = [name for name in names if made.get(name, table.rows)]
+    about: dict[str, Any] = {"plan": plan.name, "figures": figures, "versions": versions(), "left_out": left_out}
     about["fit_seconds"] = round(sum(row["fit_seconds"] for row in table.rows))
     return Reproduction(about, table, tables[_NOISE], tables[_TRAFFIC], tables[_DATA])
 
@@ -156,22 +174,40 @@ def _results(
     return FoldTable([record(task.setting, task.fold, done[task], about) for task, about in tasks.items()])
 
 
-def _read_csv(path: Path) -> list[dict[str, Any]]:
+def _read_about(folder: Path) -> dict[str, Any]:
+    path = folder / _ABOUT
+    content = read_bytes(path, limit=_LARGEST)
+    try:
+        about = read_json(content)
+        good = isinstance(about["plan"], str) and isinstance(about["versions"], dict)
+        good = good and all(isinstance(line, str) for line in [*about["left_out"], *about["figures"]])
+    except (ValueError, TypeError, KeyError):
+        good = False
+    if not good:
+        raise FileError(f"{path} is not what tacit reproduce writes; run it again without --draw")
+    return dict(about)
+
+
+def _read_csv(path: Path, needed: str) -> list[dict[str, Any]]:
     """Read rows, and what looks like a number as one."""
-    if not path.exists():
-        return []
-    rows = csv.DictReader(read_bytes(path, limit=_LARGEST).decode().splitlines())
-    return [{name: _value(text) for name, text in row.items()} for row in rows]
+    try:
+        text = read_bytes(path, limit=_LARGEST).decode()
+    except UnicodeDecodeError:
+        text = ""
+    rows = [{name: _value(cell) for name, cell in row.items()} for row in csv.DictReader(text.splitlines())]
+    if not rows or needed not in rows[0]:
+        raise FileError(f"{path} is not what tacit reproduce writes; run it again without --draw")
+    return rows
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 - text, number or truth
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def _value(text: Any) -> Any:  # noqa: ANN401 - text, number or truth
+    for kind in (_truth, int, float):
+        with suppress(ValueError, TypeError):
+            return kind(text)
+    return text
+
+
+def _truth(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError(text)
+    return text == "true"

@@ -57,8 +57,8 @@ def _has(table: FoldTable, data: str, mechanism: str) -> bool:
 
 
 def line(table: FoldTable, data: str, method: Method, measure: str, epsilons: Sequence[str]) -> Line | None:
-    """Return a method's curve at its best rank, or nothing if it was not computed."""
-    points = curve(table, data, method, RANKED, epsilons)
+    """Return a method's curve at its best rank by the measure, or nothing if it was not computed."""
+    points = curve(table, data, method, RANKED, epsilons, measure=measure)
     if not points:
         return None
     at = tuple(float(one.epsilon) for one in points if one.epsilon is not None)
@@ -80,7 +80,7 @@ def _lines(
 
 def _everything(table: FoldTable, data: str, epsilons: Sequence[str]) -> Line | None:
     """Return what recommending every held-out item scores: the same whatever the method."""
-    points = curve(table, data, BLP_MOG, RANKED, epsilons)[:1]
+    points = curve(table, data, BLP_MOG, RANKED, epsilons, measure="rmse")[:1]
     return Line("everything", "recommend all", (), *_measured(points, "f_score_everything")) if points else None
 
 
@@ -107,7 +107,7 @@ def _pg_mf(table: FoldTable) -> Any:  # noqa: ANN401 - as above
         Panel(
             LABELS[_MOVIELENS],
             name,
-            _lines(table, _MOVIELENS, (*methods, CONSTANT) if measure == "rmse" else methods, measure, epsilons),
+            _lines(table, _MOVIELENS, (*methods, CONSTANT) if measure != "f_score" else methods, measure, epsilons),
             "epsilon: of one rating (BLP),\nof a whole profile (PG-MF)",
             from_zero=measure != "rmse",
         )
@@ -121,7 +121,7 @@ def _isgd(table: FoldTable, measures: Sequence[str]) -> Any:  # noqa: ANN401 - a
     panels = []
     for measure in measures:
         for data in (name for name in (_MOVIELENS, _JESTER, _LIBIMSETI) if _has(table, name, ISGD.mechanism)):
-            methods = (BLP_MOG, ISGD, BASELINE, *([CONSTANT] if measure == "rmse" else []))
+            methods = (BLP_MOG, ISGD, BASELINE, *([CONSTANT] if measure != "f_score" else []))
             lines = _lines(table, data, methods, measure, table.epsilons(data, ISGD.mechanism))
             panels.append(Panel(LABELS[data], names[measure], lines, from_zero=measure != "rmse"))
     return curves_figure(panels, len(panels) // len(measures))

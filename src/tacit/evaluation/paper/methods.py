@@ -69,14 +69,20 @@ _SGD = MfSgdOptions(rank=3)
 _MF = MfAlsOptions(rank=3, regularisation=0.0)
 _PG = PgMfOptions(rank=3)
 
-_MOG_READINGS = (_MOG, _ranks(_MOG), _each(_MOG, regularisation=5.0))
+_MOG_READINGS = (_MOG, _ranks(_MOG), (*_each(_MOG, regularisation=0.1), *_each(_MOG, regularisation=5.0)))
 _SVD_READINGS = (_SVD, _ranks(_SVD), _each(_SVD, fill="global"))
 
 BLP_MOG = Method("blp-mog", "BLP-MoG-MF", "bounded-laplace", *_MOG_READINGS)
 LAPLACE_MOG = Method("laplace-mog", "Laplace-MoG-MF", "laplace", *_MOG_READINGS)
 BLP_SVD = Method("blp-svd", "BLP-SVD", "bounded-laplace", *_SVD_READINGS)
 LAPLACE_SVD = Method("laplace-svd", "Laplace-SVD", "laplace", *_SVD_READINGS)
-ISGD = Method("isgd", "ISGD", "clamped-laplace", _SGD, _ranks(_SGD), (*_each(_SGD, regularisation=0.0), *_ranks(_MF)))
+# Its steps may be shorter, which wide scales need, its regularisation absent, or least squares take its place.
+_ISGD_TUNED = (
+    *_each(_SGD, regularisation=0.0),
+    *(replace(_SGD, rank=rank, step=step) for rank in (1, 3) for step in (0.003, 0.001)),
+    *_ranks(_MF),
+)
+ISGD = Method("isgd", "ISGD", "clamped-laplace", _SGD, _ranks(_SGD), _ISGD_TUNED)
 PGMF = Method(
     "pg-mf",
     "PG-MF",

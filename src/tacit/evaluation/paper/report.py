@@ -71,7 +71,8 @@ def _page(made: Reproduction, verdicts: Sequence[Verdict], pictures: dict[str, b
 
 
 FAST_WARNING = (
-    "This is the fast look: few folds and few epsilons, so that many differences are within chance. "
+    "This is the fast look: few folds, epsilons and settings (none tuned on Jester), so that many differences are "
+    "within chance. "
     "Run tacit reproduce without --fast for the verdicts."
 )
 
@@ -84,7 +85,7 @@ def _verdict_table(verdicts: Sequence[Verdict]) -> str:
 
 def _verdict_row(one: Verdict) -> str:
     kind = one.verdict.replace(" ", "-")
-    readings = "".join(f"<li>If {escape(pair)}: {escape(told)}.</li>" for pair, told in one.readings)
+    readings = "".join(f"<li>{escape(pair)}: {escape(told)}.</li>" for pair, told in one.readings)
     more = f"<details><summary>every reading</summary><ul>{readings}</ul></details>" if readings else ""
     verdict = f'<b class="{kind}">{escape(one.verdict)}</b> {escape(one.condition)}'
     cells = (f"{escape(one.claim)}", verdict, f"{escape(one.measured)}{more}", escape(one.why))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tacit.evaluation.paper.claims import CLAIMS, Claim
-from tacit.evaluation.paper.comparisons import KINDEST, MAIN, PAIRS, Comparison, Found, compare
+from tacit.evaluation.paper.comparisons import KINDEST, MAIN, MEASURES, PAIRS, Comparison, Found, compare
 from tacit.evaluation.paper.experiments import LABELS
 from tacit.evaluation.paper.other_claims import (
+    judge_bits,
     judge_bound,
     judge_constant,
     judge_growth,
@@ -29,19 +31,32 @@ def judge(table: FoldTable, noise: Sequence[dict[str, Any]], traffic: Sequence[d
     found = [judge_noise(noise), judge_privacy()]
     found += [verdict for claim in CLAIMS if (verdict := _judge(table, claim)) is not None]
     found += [judge_growth(table), judge_bound(table), judge_mixture(table), judge_constant(table)]
-    return [verdict for verdict in [*found, judge_traffic(traffic)] if verdict is not None]
+    found += [judge_bits(traffic), judge_traffic(traffic)]
+    return [verdict for verdict in found if verdict is not None]
 
 
 def _judge(table: FoldTable, claim: Claim) -> Verdict | None:
     by_pair = {pair: _found(table, claim.comparisons, pair) for pair in PAIRS}
-    main = by_pair[MAIN]
-    if not main:
-        return None
     by_pair[claim.kindest] = by_pair.pop(KINDEST)
+    if not by_pair[MAIN]:
+        return None
     verdict, condition = _decided(by_pair)
-    readings = tuple((pair, _told(found)) for pair, found in by_pair.items() if found)
-    measured = ". ".join(one.figures() for one in main)
-    return Verdict(claim.text, claim.figure, verdict, condition, measured, claim.why, readings)
+    missing = {one.data for one in claim.comparisons} - {one.comparison.data for one in by_pair[MAIN]}
+    if missing:
+        left_out = f"without {', '.join(sorted(LABELS[name] for name in missing))}, which was not at hand"
+        condition = f"{condition} ({left_out})" if condition else left_out
+    readings = tuple((f"If {pair}", _told(found)) for pair, found in by_pair.items() if found)
+    measured = ". ".join(one.figures() for one in by_pair[MAIN])
+    return Verdict(claim.text, claim.figure, verdict, condition, measured, claim.why, readings + _also(table, claim))
+
+
+def _also(table: FoldTable, claim: Claim) -> tuple[tuple[str, str], ...]:
+    """Tell how a claim would turn out by other measures, every method at its best rank."""
+    return tuple(
+        (f"By {MEASURES[measure]}, at best ranks", _told(found))
+        for measure in claim.also
+        if (found := _found(table, [replace(one, measure=measure) for one in claim.comparisons], MAIN))
+    )
 
 
 def _found(table: FoldTable, comparisons: Sequence[Comparison], pair: str) -> list[Found]:
@@ -49,14 +64,17 @@ def _found(table: FoldTable, comparisons: Sequence[Comparison], pair: str) -> li
 
 
 def _decided(by_pair: dict[str, list[Found]]) -> tuple[str, str]:
-    main = by_pair[MAIN]
-    if all(one.holds for one in main):
+    """Decide by the main reading; where it gives nothing, by whatever another gives."""
+    if all(one.holds for one in by_pair[MAIN]):
         return HOLDS, ""
     for pair, found in by_pair.items():
         if found and all(one.holds for one in found):
             return ONLY_IF, pair
-    parts = [f"{where} ({LABELS[one.comparison.data]})" for one in main if (where := one.where("better"))]
-    return (ONLY_IF, "; ".join(parts)) if parts else (NOT, "")
+    for pair in (MAIN, *by_pair):
+        parts = [f"{where} ({LABELS[one.comparison.data]})" for one in by_pair[pair] if (where := one.where("better"))]
+        if parts:
+            return ONLY_IF, "; ".join(parts) + ("" if pair == MAIN else f", and {pair}")
+    return NOT, ""
 
 
 def _told(found: Sequence[Found]) -> str:
