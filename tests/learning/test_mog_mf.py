@@ -164,9 +164,7 @@ def test_the_printed_order_of_updates_reaches_the_same_optimum() -> None:
     ridge=st.sampled_from([0.0, 0.1, 3.0]),
     fill=st.floats(0.05, 1.0),
 )
-@example(
-    seed=16570, rank=5, components=1, ridge=0.0, fill=0.125
-)  # everything is explained; rounding is all that is left
+@example(seed=16570, rank=5, components=1, ridge=0.0, fill=0.125)  # everything is explained: rounding is left
 def test_the_penalised_likelihood_never_falls(seed: int, rank: int, components: int, ridge: float, fill: float) -> None:
     R = random_reports(seed, people=25, things=20, fill=fill)
     R[0, 0] = 4.0
@@ -175,8 +173,8 @@ def test_the_penalised_likelihood_never_falls(seed: int, rank: int, components: 
     _, trace = fit_mog_mf(matrix, options, np.random.default_rng(seed), ONE_THREAD)
     objectives = np.array([iteration.objective for iteration in trace.iterations])
     assert np.isfinite(objectives).all()
-    # Single precision: a report's residual is known to about 1e-6, which weighs most where variances are smallest. Where
-    # one is held at its least value, everything being explained, a residual of a tenth of that deviation is rounding too.
+    # Single precision: a report's residual is known to about 1e-6, which weighs most where variances are smallest.
+    # Where one is held at its least value, everything being explained, a tenth of its deviation is rounding too.
     collapsed = any("collapsed" in note for note in trace.notes)
     allowed = (1e-3 if collapsed else 1e-5) * matrix.reports
     assert (np.diff(objectives) <= allowed).all()
