@@ -91,7 +91,7 @@ def updated_mixture(old: NoiseMixture, sums: MixtureStatistics, narrowest: float
     """Update weights and variances (Eq. 9).
 
     No variance falls below `narrowest`: within that limit the update still maximises Eq. 7, so the likelihood
-    still never falls. A component that has emptied keeps its variance and takes no further part.
+    never falls by it. A component that has emptied keeps its variance and takes no further part.
     """
     weights = sums.responsibility / sums.reports
     weights[weights < LEAST_WEIGHT] = 0.0
