@@ -161,6 +161,33 @@ class Scratch {
   std::vector<float> memory_;
 };
 
+Sweep sweep_of(const Rows& rows, const Array<int64_t, 1>& starts, const Array<float, 2>& fixed,
+               const Writable<float, 2>& solved, int coordinates, size_t free) {
+  const int64_t count = int64_t(starts.size()) - 1;
+  const int stride = int(fixed.shape(1));
+  demand(int64_t(solved.shape(0)) == count && solved.shape(1) == fixed.shape(1), "the two sides' factors do not fit");
+  demand(stride % kCacheLine == 0 && coordinates <= stride && coordinates <= kMostCoordinates,
+         "factors must be padded to 16");
+  demand(free >= 1 && int64_t(free) <= coordinates, "the number of free coordinates is out of range");
+  return {rows, fixed.data(), solved.data(), stride, coordinates, int(free), rows.starts[count]};
+}
+
+// Runs through all rows of a sweep, and returns what was found, task by task.
+template <typename Found, typename AnySweep>
+std::vector<Found> sweep_rows(void (*solve_rows)(const AnySweep&, int64_t, int64_t, float*, Found&), const AnySweep& sweep,
+                              int64_t rows, int64_t scratch_floats, int threads) {
+  demand(threads >= 1, "threads out of range");
+  const std::vector<int64_t> cuts = cut(sweep.rows.starts, rows, kReportsPerTask);
+  std::vector<Found> found(cuts.size() - 1);
+  nb::gil_scoped_release released;
+  share_out(int64_t(found.size()), threads, [&] {
+    return [&, scratch = Scratch(scratch_floats)](int64_t task) mutable {
+      solve_rows(sweep, cuts[size_t(task)], cuts[size_t(task) + 1], scratch.data(), found[size_t(task)]);
+    };
+  });
+  return found;
+}
+
 std::vector<double> half_sweep(const std::string& build_name, const Array<int64_t, 1>& starts,
                                const Array<int32_t, 1>& columns, const Values& values,
                                const std::optional<Array<float, 1>>& table, const Array<float, 2>& fixed,
@@ -168,28 +195,15 @@ std::vector<double> half_sweep(const std::string& build_name, const Array<int64_
                                const std::vector<double>& weights, const std::vector<double>& variances,
                                bool with_statistics, int threads) {
   const Build& build = build_named(build_name);
-  const int64_t rows = int64_t(starts.size()) - 1;
-  const int stride = int(fixed.shape(1));
-  demand(int64_t(solved.shape(0)) == rows && solved.shape(1) == fixed.shape(1), "the two sides' factors do not fit");
-  demand(stride % 16 == 0 && coordinates <= stride && coordinates <= kMostCoordinates, "factors must be padded to 16");
-  demand(ridge.size() >= 1 && int(ridge.size()) <= coordinates && threads >= 1, "ridge or threads out of range");
+  const Rows rows = rows_of(starts, columns, values, table);
+  const Sweep sides = sweep_of(rows, starts, fixed, solved, coordinates, ridge.size());
   const bool ridged = std::any_of(ridge.data(), ridge.data() + ridge.size(), [](float each) { return each > 0.0f; });
   demand(!weights.empty() && weights.size() <= kMostComponents && weights.size() == variances.size(),
          "a mixture has 1 to 16 components");
   const std::vector<int> order = widest_first(weights, variances);
-  const HalfSweep sweep{rows_of(starts, columns, values, table), fixed.data(), solved.data(), stride, coordinates,
-                        int(ridge.size()), int64_t(columns.size()), ridge.data(), ridged,
-                        mixture_of(weights, variances, order), with_statistics};
-  const std::vector<int64_t> cuts = cut(starts.data(), rows, kReportsPerTask);
-  std::vector<Statistics> found(cuts.size() - 1);
-  {
-    nb::gil_scoped_release released;
-    share_out(int64_t(found.size()), threads, [&] {
-      return [&, scratch = Scratch(build.scratch_floats(stride))](int64_t task) mutable {
-        build.half_sweep(sweep, cuts[size_t(task)], cuts[size_t(task) + 1], scratch.data(), found[size_t(task)]);
-      };
-    });
-  }
+  const HalfSweep sweep{sides, ridge.data(), ridged, mixture_of(weights, variances, order), with_statistics};
+  const std::vector<Statistics> found =
+      sweep_rows(build.half_sweep, sweep, int64_t(solved.shape(0)), build.scratch_floats(sides.stride), threads);
   std::vector<double> total(2 + 2 * order.size());
   for (const Statistics& part : found) {
     total[0] += part.log_likelihood;
@@ -200,6 +214,40 @@ std::vector<double> half_sweep(const std::string& build_name, const Array<int64_
     }
   }
   return total;
+}
+
+double posterior_sweep(const std::string& build_name, const Array<int64_t, 1>& starts, const Array<int32_t, 1>& columns,
+                       const Values& values, const std::optional<Array<float, 1>>& table, const Array<float, 1>& weights,
+                       const Array<float, 2>& fixed, const Writable<float, 2>& solved,
+                       const Writable<float, 2>& variances, int coordinates, const Array<float, 1>& precision,
+                       const std::optional<Array<float, 2>>& centres,
+                       const std::optional<Array<float, 2>>& fixed_variances, int threads) {
+  const Build& build = build_named(build_name);
+  const Rows rows = rows_of(starts, columns, values, table);
+  const size_t free = precision.size();
+  const Sweep sides = sweep_of(rows, starts, fixed, solved, coordinates, free);
+  const auto fits = [&](const auto& each) { return each.shape(0) == solved.shape(0) && each.shape(1) == free; };
+  demand(fits(variances) && (!centres || fits(*centres)), "variances or centres do not fit the rows solved for");
+  demand(!fixed_variances || (fixed_variances->shape(0) == fixed.shape(0) && fixed_variances->shape(1) <= free),
+         "the other side's variances do not fit its factors");
+  demand(weights.size() == (table ? table->size() : 1), "there must be one weight for each symbol, or one for all floats");
+  std::vector<float> roots(weights.data(), weights.data() + weights.size());
+  for (float& root : roots) {
+    demand(root >= 0.0f, "a weight must not be negative");
+    root = std::sqrt(root);
+  }
+  demand(std::all_of(precision.data(), precision.data() + free, [](float each) { return each > 0.0f; }),
+         "the prior's precision must be positive");
+  const PosteriorSweep sweep{sides,
+                             roots.data(),
+                             precision.data(),
+                             centres ? centres->data() : nullptr,
+                             fixed_variances ? fixed_variances->data() : nullptr,
+                             fixed_variances ? int(fixed_variances->shape(1)) : 0,
+                             variances.data()};
+  const std::vector<double> squares =
+      sweep_rows(build.posterior_sweep, sweep, int64_t(solved.shape(0)), build.scratch_floats(sides.stride), threads);
+  return std::accumulate(squares.begin(), squares.end(), 0.0);
 }
 
 // Reports lie in blocks, `side` times `side` of them: user group by item group. Blocks on a diagonal share no row, so
@@ -267,6 +315,21 @@ void top_n(const std::string& build_name, const Array<float, 2>& users, const Ar
   });
 }
 
+void row_sums(const std::string& build_name, const Array<int64_t, 1>& starts, const Array<int32_t, 1>& columns,
+              const Array<float, 2>& dense, const Writable<float, 2>& out, int threads) {
+  const Build& build = build_named(build_name);
+  const int64_t rows = int64_t(starts.size()) - 1, entries = int64_t(columns.size());
+  demand(rows >= 0 && starts.data()[rows] == entries, "starts and columns do not fit together");
+  demand(int64_t(out.shape(0)) == rows && out.shape(1) == dense.shape(1), "the sums do not fit what is summed");
+  demand(threads >= 1, "threads out of range");
+  const RowSums sums{starts.data(), columns.data(), entries, dense.data(), int(dense.shape(1)), out.data()};
+  const std::vector<int64_t> cuts = cut(starts.data(), rows, kReportsPerTask);
+  nb::gil_scoped_release released;
+  share_out(int64_t(cuts.size()) - 1, threads, [&] {
+    return [&](int64_t task) { build.row_sums(sums, cuts[size_t(task)], cuts[size_t(task) + 1]); };
+  });
+}
+
 }  // namespace
 
 NB_MODULE(_native, module) {
@@ -282,11 +345,17 @@ NB_MODULE(_native, module) {
   module.def("half_sweep", &half_sweep, given("build"), given("starts"), given("columns"), given("values"),
              given("table").none(), given("fixed"), as_is("solved"), given("coordinates"), given("ridge"),
              given("weights"), given("variances"), given("with_statistics"), given("threads"));
+  module.def("posterior_sweep", &posterior_sweep, given("build"), given("starts"), given("columns"), given("values"),
+             given("table").none(), given("weights"), given("fixed"), as_is("solved"), as_is("variances"),
+             given("coordinates"), given("precision"), given("centres").none(), given("fixed_variances").none(),
+             given("threads"));
   module.def("sgd_epoch", &sgd_epoch, given("build"), given("block_starts"), given("users"), given("items"),
              given("values"), given("table").none(), as_is("user_factors"), as_is("item_factors"), given("rates"),
              given("side"), given("threads"));
   module.def("top_n", &top_n, given("build"), given("users"), given("items"), given("coordinates"),
              given("rated_starts").none(), given("rated_columns").none(), as_is("found_items"), as_is("found_scores"),
+             given("threads"));
+  module.def("row_sums", &row_sums, given("build"), given("starts"), given("columns"), given("dense"), as_is("out"),
              given("threads"));
 }
 

@@ -1,24 +1,22 @@
 // The kernels for one instruction set; compiled several times, with TACIT_BUILD naming the set.
 #include "half_sweep.hpp"
 #include "kernels.hpp"
+#include "posterior_sweep.hpp"
+#include "row_sums.hpp"
 #include "sgd.hpp"
 #include "top_n.hpp"
 
 namespace {
 
-template <int kVectors>
-void solve_rows(const HalfSweep& sweep, int64_t first, int64_t last, float* scratch, Statistics& statistics) {
-  RowSolver<kVectors>(sweep, scratch, statistics).solve_rows(first, last);
-}
-
 int64_t scratch_floats(int stride) { return Cuts(stride).end; }
 
 // Up to rank 16 and 32 the loops over a row's factors have a fixed length.
-void half_sweep(const HalfSweep& sweep, int64_t first, int64_t last, float* scratch, Statistics& statistics) {
+template <template <int> class Solver, typename Sweep, typename Found>
+void solve_rows(const Sweep& sweep, int64_t first, int64_t last, float* scratch, Found& found) {
   switch (sweep.stride) {
-    case 16: return solve_rows<16 / kLanes>(sweep, first, last, scratch, statistics);
-    case 32: return solve_rows<32 / kLanes>(sweep, first, last, scratch, statistics);
-    default: return solve_rows<0>(sweep, first, last, scratch, statistics);
+    case 16: return Solver<16 / kLanes>(sweep, scratch, found).solve_rows(first, last);
+    case 32: return Solver<32 / kLanes>(sweep, scratch, found).solve_rows(first, last);
+    default: return Solver<0>(sweep, scratch, found).solve_rows(first, last);
   }
 }
 
@@ -37,5 +35,11 @@ double sgd_steps_of_any_stride(const SgdEpoch& epoch, int64_t first, int64_t las
 
 namespace tacit {
 extern const Build TACIT_BUILD;
-const Build TACIT_BUILD{TACIT_QUOTE(TACIT_BUILD), scratch_floats, half_sweep, sgd_steps_of_any_stride, find_top_n};
+const Build TACIT_BUILD{TACIT_QUOTE(TACIT_BUILD),
+                        scratch_floats,
+                        solve_rows<HalfSweepSolver, HalfSweep, Statistics>,
+                        solve_rows<PosteriorSolver, PosteriorSweep, double>,
+                        sgd_steps_of_any_stride,
+                        find_top_n,
+                        row_sums};
 }  // namespace tacit

@@ -7,6 +7,7 @@ namespace tacit {
 
 constexpr int kMostComponents = 16;
 constexpr int kMostCoordinates = 320;  // rank 256, two columns for offsets, and room to pad
+constexpr int kCacheLine = 16;         // floats
 
 enum class ValueKind : int { kBytes, kShorts, kFloats };
 
@@ -39,19 +40,33 @@ struct Statistics {
   int64_t singular_rows = 0;  // solved in doubles: not determined, or nearly not
 };
 
-// One half-sweep: for every row, solve the first `free` coordinates of `solved` with `fixed` held.
-struct HalfSweep {
+// For every row, solve the first `free` coordinates of `solved` with `fixed` held.
+struct Sweep {
   Rows rows;
   const float* fixed;
   float* solved;
   int stride;  // floats from one row of factors to the next, a multiple of 16, zero beyond `coordinates`
   int coordinates;
   int free;
-  int64_t reports;     // of all rows
+  int64_t reports;  // of all rows
+};
+
+// With weights from the mixture, and a ridge.
+struct HalfSweep : Sweep {
   const float* ridge;  // one for each free coordinate
   bool ridged;         // whether any is positive
   Mixture mixture;
   bool with_statistics;
+};
+
+// With known weights, and a Gaussian prior; gives variances too.
+struct PosteriorSweep : Sweep {
+  const float* weight_roots;     // roots of the precision of the noise: one for each entry of the table, or just one
+  const float* precision;        // of the prior, one for each free coordinate
+  const float* centres;          // of the prior, `free` a row; null where they are zero
+  const float* fixed_variances;  // of the last `uncertain` free coordinates of `fixed`
+  int uncertain;
+  float* variances;  // `free` a row
 };
 
 // Stochastic gradient steps: coordinate c of a user becomes user_keep[c] times itself plus residual * user_step[c] times
@@ -85,13 +100,25 @@ struct TopN {
   float* found_scores;
 };
 
+// Row r of `out` is the sum of the rows of `dense` that columns[starts[r]] ... columns[starts[r + 1] - 1] name.
+struct RowSums {
+  const int64_t* starts;
+  const int32_t* columns;
+  int64_t entries;  // of all rows
+  const float* dense;
+  int width;
+  float* out;
+};
+
 // The same functions, built for one instruction set.
 struct Build {
   const char* name;
-  int64_t (*scratch_floats)(int stride);  // what a thread needs for half-sweeps, aligned to 64 bytes
+  int64_t (*scratch_floats)(int stride);  // what a thread needs for sweeps, aligned to 64 bytes
   void (*half_sweep)(const HalfSweep&, int64_t first, int64_t last, float* scratch, Statistics&);
+  void (*posterior_sweep)(const PosteriorSweep&, int64_t first, int64_t last, float* scratch, double& squares);
   double (*sgd_steps)(const SgdEpoch&, int64_t first, int64_t last);
   void (*find_top_n)(const TopN&, int64_t first, int64_t last);
+  void (*row_sums)(const RowSums&, int64_t first, int64_t last);
 };
 
 }  // namespace tacit

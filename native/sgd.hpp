@@ -1,8 +1,8 @@
 // Stochastic gradient steps for the plain objective (Eq. 1), one report after another.
 #pragma once
 
-#include "half_sweep.hpp"
 #include "kernels.hpp"
+#include "row_solver.hpp"
 #include "vector.hpp"
 
 namespace {

@@ -79,10 +79,12 @@ constexpr float kLeastPivot = 1e-3f;
 // triangle and, in the column behind the last, the right side. Cholesky's method: A = U' U, U' y = right, U x = y.
 class SideBySide {
  public:
-  // `cells` has room for width_of(size) vectors a row, and is aligned to a vector.
-  SideBySide(Vector* cells, int size) : cells_(cells), size_(size), width_(width_of(size)) {}
+  // `cells` has room for width_of(...) vectors a row, and is aligned to a vector.
+  SideBySide(Vector* cells, int size, bool with_inverses)
+      : cells_(cells), size_(size), width_(width_of(size, with_inverses)) {}
 
-  static int width_of(int size) { return (size / kTile + 1) * kTile; }
+  // Inverses need another tile of right sides.
+  static int width_of(int size, bool with_inverses) { return (size / kTile + 1 + with_inverses) * kTile; }
 
   // Takes in `count` systems; lanes without one repeat the first.
   void take_in(const System* systems, int count) {
@@ -115,7 +117,25 @@ class SideBySide {
     return regular;
   }
 
-  // Writes the solutions over the right sides.
+  // Once they are solved, puts the diagonals of their inverses in place of the solutions. With U' y = e, e the unit vector
+  // of an unknown, its entry is y'y; y is zero above it.
+  void invert() {
+    const int units = width_ - kTile;
+    for (int unknown = 0; unknown < size_; unknown += kTile) {
+      for (int row = unknown; row < size_; ++row)
+        for (int at = 0; at < kTile; ++at) cell(row, units + at) = filled(row == unknown + at ? 1.0f : 0.0f);
+      int first = unknown;
+      for (; first + kTile <= size_; first += kTile) finish<kTile, kTile>(first, units, unknown);
+      for (; first < size_; ++first) finish<1, kTile>(first, units, unknown);
+      for (int at = 0; at < kTile && unknown + at < size_; ++at) {
+        Vector squares{};
+        for (int row = unknown + at; row < size_; ++row) squares += cell(row, units + at) * cell(row, units + at);
+        cell(unknown + at, size_) = squares;
+      }
+    }
+  }
+
+  // Writes the solutions, or what took their place, over the right sides.
   void give_out(const System* systems, int count) {
     Vector lanes[kLanes];
     for (int row = 0; row < size_; row += kLanes) {
@@ -150,13 +170,13 @@ class SideBySide {
     for (; column <= size_; column += kTile) finish<kRows, kTile>(first, column);
   }
 
-  // Takes all earlier rows of U out of a tile.
+  // Takes all earlier rows of U, down from `top`, out of a tile.
   template <int kRows, int kColumns>
-  void reduce(int first, int column) {
+  void reduce(int first, int column, int top = 0) {
     Vector tile[kRows][kColumns];
     for (int row = 0; row < kRows; ++row)
       for (int at = 0; at < kColumns; ++at) tile[row][at] = cell(first + row, column + at);
-    for (int before = 0; before < first; ++before)
+    for (int before = top; before != first; ++before)
       for (int row = 0; row < kRows; ++row)
         for (int at = 0; at < kColumns; ++at) tile[row][at] -= cell(before, first + row) * cell(before, column + at);
     for (int row = 0; row < kRows; ++row)
@@ -165,8 +185,8 @@ class SideBySide {
 
   // The same, and then the rows of this panel out of each other.
   template <int kRows, int kColumns>
-  void finish(int first, int column) {
-    reduce<kRows, kColumns>(first, column);
+  void finish(int first, int column, int top = 0) {
+    reduce<kRows, kColumns>(first, column, top);
     for (int row = 0; row < kRows; ++row)
       for (int at = 0; at < kColumns; ++at) {
         Vector entry = cell(first + row, column + at);

@@ -1,4 +1,4 @@
-"""The numeric core: half-sweeps, gradient epochs and top-N lists over arrays, compiled where possible.
+"""The numeric core: sweeps, gradient epochs, top-N lists and sums over arrays, compiled where possible.
 
 The compiled kernels and their NumPy twin do the same, to rounding. `TACIT_KERNEL` chooses one of them by name
 (`numpy`, or one of the compiled `v4`, `v3`, `baseline`) and `TACIT_THREADS` the number of threads; by default it is
@@ -90,6 +90,37 @@ def half_sweep(  # noqa: PLR0913 - arrays in, arrays out
     return SweepResult(int(singular), MixtureStatistics(likelihood, by_component[0], by_component[1]))
 
 
+def posterior_sweep(  # noqa: PLR0913, PLR0917 - as above
+    rows: Rows,
+    table: Floats | None,
+    weights: Floats,
+    fixed: Floats,
+    solved: Floats,
+    variances: Floats,
+    *,
+    coordinates: int,
+    precision: Floats,
+    centres: Floats | None,
+    fixed_variances: Floats | None,
+    threads: int,
+) -> float:
+    """Find the Gaussian posterior of every row's factors, the other side's held; return the weighted squares it leaves.
+
+    The first `len(precision)` coordinates of `solved` become the posterior's mean, and `variances` its variances; the
+    other coordinates take part as they are. `weights` are precisions of the noise: one for each symbol of `table`, or
+    just one. The prior has independent coordinates with that `precision`, around a row of `centres` or zero. Where the
+    other side's factors are uncertain, `fixed_variances` are the variances of the last of the coordinates solved for.
+    """
+    native = _in_use()
+    if native is None:
+        return twin.posterior_sweep(
+            rows, table, weights, fixed, solved, variances, coordinates, precision, centres, fixed_variances
+        )
+    reports = (rows.starts, rows.columns, rows.values, table, weights)
+    sides = (fixed, solved, variances, coordinates)
+    return float(native.posterior_sweep(kernel_name(), *reports, *sides, precision, centres, fixed_variances, threads))
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class ReportBlocks:
     """Reports in blocks, user group by item group, each in random order: what gradient steps run through."""
@@ -134,6 +165,17 @@ def top_n(  # noqa: PLR0913 - as above
         kernel_name(), users, items, coordinates or users.shape[1], *left_out, found_items, found_scores, threads
     )
     return found_items, found_scores
+
+
+def row_sums(rows: Rows, dense: Floats, threads: int) -> Floats:
+    """Sum, for every sparse row, the rows of `dense` that its columns name: a matrix of ones and zeros times it."""
+    sums = np.empty((len(rows), dense.shape[1]), dtype=np.float32)
+    native = _in_use()
+    if native is None:
+        twin.row_sums(rows, dense, sums)
+    else:
+        native.row_sums(kernel_name(), rows.starts, rows.columns, dense, sums, threads)
+    return sums
 
 
 def default_threads() -> int:

@@ -22,6 +22,23 @@ def half_sweep(
     threads: int,
     /,
 ) -> list[float]: ...
+def posterior_sweep(
+    build: str,
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[Any],
+    table: _Floats | None,
+    weights: _Floats,
+    fixed: _Floats,
+    solved: _Floats,
+    variances: _Floats,
+    coordinates: int,
+    precision: _Floats,
+    centres: _Floats | None,
+    fixed_variances: _Floats | None,
+    threads: int,
+    /,
+) -> float: ...
 def sgd_epoch(
     build: str,
     block_starts: NDArray[np.int64],
@@ -45,6 +62,15 @@ def top_n(
     rated_columns: NDArray[np.int32] | None,
     found_items: NDArray[np.int32],
     found_scores: _Floats,
+    threads: int,
+    /,
+) -> None: ...
+def row_sums(
+    build: str,
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    dense: _Floats,
+    out: _Floats,
     threads: int,
     /,
 ) -> None: ...

@@ -65,6 +65,37 @@ def solve_row(
     return solution.astype(np.float64), int(rank)
 
 
+def posterior_sweep(  # noqa: PLR0913, PLR0917 - as above
+    rows: Rows,
+    table: Floats | None,
+    weights: Floats,
+    fixed: Floats,
+    solved: Floats,
+    variances: Floats,
+    coordinates: int,
+    precision: Floats,
+    centres: Floats | None,
+    fixed_variances: Floats | None,
+) -> float:
+    """Find every row's posterior; see `tacit.learning.kernels.posterior_sweep`."""
+    free, squares = len(precision), 0.0
+    for row in range(len(rows)):
+        here = slice(rows.starts[row], rows.starts[row + 1])
+        values, columns = rows.values[here], rows.columns[here]
+        noise = weights[np.zeros(len(values), dtype=np.intp) if table is None else values].astype(np.float64)
+        targets = (values if table is None else table[values]).astype(np.float64)
+        other = fixed[columns, :coordinates].astype(np.float64)
+        targets -= other[:, free:] @ solved[row, free:coordinates]
+        design, diagonal = other[:, :free], precision.astype(np.float64)
+        right = design.T @ (noise * targets) + (0 if centres is None else diagonal * centres[row])
+        if fixed_variances is not None:
+            diagonal[free - fixed_variances.shape[1] :] += noise @ fixed_variances[columns]
+        inverse = np.linalg.inv(design.T @ (noise[:, None] * design) + np.diag(diagonal))
+        solved[row, :free], variances[row] = inverse @ right, np.diag(inverse)
+        squares += float(noise @ np.square(targets - design @ solved[row, :free]))
+    return squares
+
+
 def sgd_epoch(  # noqa: PLR0913, PLR0917 - as above
     starts: NDArray[np.int64],
     users: NDArray[np.int32],
@@ -106,3 +137,9 @@ def top_n(
         best = np.argsort(-scores, axis=1, kind="stable")[:, :n]
         found_scores[block, :n] = np.take_along_axis(scores, best, axis=1)
         found_items[block, :n] = np.where(np.isneginf(found_scores[block, :n]), -1, best)
+
+
+def row_sums(rows: Rows, dense: Floats, sums: Floats) -> None:
+    """Sum the rows of a dense matrix that every sparse row names."""
+    for row in range(len(rows)):
+        dense[rows.columns[rows.starts[row] : rows.starts[row + 1]]].sum(axis=0, dtype=np.float64, out=sums[row])
