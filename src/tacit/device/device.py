@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from tacit.device.history import EXACT, History, add_exactly, parse_cap
 from tacit.device.ledger import Ledger, LedgerEntry, entry_record
+from tacit.device.ranking import PersonalRanking, rank_items
 from tacit.device.ratings import by_item, item_name, on_scale
 from tacit.errors import (
     BudgetError,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from tacit.device.ratings import RatingsByItem
+    from tacit.privacy.item_model import ItemModel
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,17 @@ class Device:
     def true_ratings(self) -> dict[str, float]:
         """Return the person's own ratings, for ranking on this device."""
         return {item: float(entry.rating) for item, entry in self._history.said.items()}
+
+    def rank_items(self, items: ItemModel) -> PersonalRanking:
+        """Rank published items by the person's own true ratings; nothing is said or spent, and no consent needed."""
+        with self._lock:
+            for scale in self._history.scales():
+                if scale != items.scale:
+                    raise DeviceError(
+                        f"these items were learned from ratings on the scale {items.scale}, but this device rates on "
+                        f"{scale}; fetch an item model for that one"
+                    )
+            return rank_items(items, self.true_ratings())
 
     def totals(self, *, delta: float = 1e-6) -> Totals:
         """Return what was spent, as a pure sum and as an (epsilon, delta) total."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from decimal import Context, Decimal, Inexact
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.device.ledger import LedgerEntry, entry_of
 from tacit.errors import EpsilonError, InvalidInputError, LedgerError
 from tacit.privacy.exact import decimal_text, parse_canonical_decimal, to_decimal
 from tacit.privacy.policy import Policy
+
+if TYPE_CHECKING:
+    from tacit.privacy.scale import RatingScale
 
 # Budget sums must be exact: a sum that would need rounding is an error instead.
 EXACT = Context(prec=80, traps=[Inexact])
@@ -80,6 +83,11 @@ class History:
         """Count the reports made under each policy."""
         counts = Counter(entry.policy for entry in self.entries)
         return {self.policies[policy]: count for policy, count in counts.items()}
+
+    def scales(self) -> set[RatingScale]:
+        """Return the scales of all ratings that count, and of the policy consented to."""
+        current = set() if self.policy is None else {self.policy.scale}
+        return current | {self.policies[entry.policy].scale for entry in self.said.values()}
 
     def export(self) -> dict[str, Any]:
         """Return everything said and spent, without the true ratings."""

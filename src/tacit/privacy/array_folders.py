@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 LARGEST_DOCUMENT = 16 * 2**20
 LONGEST_NAME = 200  # bytes: room for the ending of a temporary name
+LARGEST_COMPRESSED = 64 * 2**20  # bytes of arrays: more is stored as it is, so that no small file fills all memory
+
+_HEADER = 256  # bytes, at most, of an array of plain numbers
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class FolderKind:
     document: str
     arrays: str
     inner: tuple[tuple[str, FolderKind], ...] = ()
+    compressed: bool = False
 
 
 def check_target(target: Path, kind: FolderKind) -> None:
@@ -82,7 +86,7 @@ def write_parts(folder: Path, kind: FolderKind, fields: Mapping[str, Any], array
     """Make the folder with its document, which names the format and the content of the arrays' file."""
     folder.mkdir()
     with (folder / kind.arrays).open("x+b") as file:
-        _write_arrays(file, arrays)
+        _write_arrays(file, arrays, compressed=kind.compressed)
         _flush(file)
         file.seek(0)
         content = _content_of(file)
@@ -95,7 +99,8 @@ def write_parts(folder: Path, kind: FolderKind, fields: Mapping[str, Any], array
 def read_parts(folder: Path, kind: FolderKind) -> tuple[Fields, dict[str, NDArray[Any]]]:
     """Read a folder that may have come from anywhere; what is not as written is refused in one line."""
     fields = read_fields(folder, kind)
-    return fields, _read_arrays(folder / kind.arrays, fields.group("files").group(kind.arrays))
+    stated = fields.group("files").group(kind.arrays)
+    return fields, _read_arrays(folder / kind.arrays, stated, compressed=kind.compressed)
 
 
 def read_fields(folder: Path, kind: FolderKind) -> Fields:
@@ -152,9 +157,10 @@ def _put_in_place(temporary: Path, target: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_arrays(file: IO[bytes], arrays: Arrays) -> None:
+def _write_arrays(file: IO[bytes], arrays: Arrays, *, compressed: bool) -> None:
     """Write what `np.savez` writes; it cannot be told in all versions of NumPy never to pickle."""
-    with zipfile.ZipFile(file, "w") as archive:
+    small = sum(array.nbytes + _HEADER for array in arrays.values()) <= LARGEST_COMPRESSED
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if compressed and small else zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, array, allow_pickle=False)
@@ -171,7 +177,7 @@ def _content_of(file: IO[bytes]) -> dict[str, Any]:
     return {"bytes": file.tell(), "sha256": digest.hexdigest()}
 
 
-def _read_arrays(path: Path, stated: Fields) -> dict[str, NDArray[Any]]:
+def _read_arrays(path: Path, stated: Fields, *, compressed: bool) -> dict[str, NDArray[Any]]:
     size, checksum = stated.count("bytes"), stated.text("sha256")
     if not os.path.isfile(path):  # noqa: PTH113 - as above
         raise ModelError(f"there is no file {path}; {DAMAGED}")
@@ -179,34 +185,39 @@ def _read_arrays(path: Path, stated: Fields) -> dict[str, NDArray[Any]]:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_size != size or _content_of(file)["sha256"] != checksum:
                 raise ModelError(f"{path} is not the file its document describes; {DAMAGED}")
-            return _arrays_of(file, path)
+            return _arrays_of(file, path, compressed=compressed)
     except OSError as error:
         raise FileError(f"cannot read {path}: {reason_of(error)}; check the file") from error
 
 
-def _arrays_of(file: IO[bytes], path: Path) -> dict[str, NDArray[Any]]:
+def _arrays_of(file: IO[bytes], path: Path, *, compressed: bool) -> dict[str, NDArray[Any]]:
     """Read what `np.savez` would write; not with `np.load`, which takes other formats too."""
+    size = os.fstat(file.fileno()).st_size
     try:
         with zipfile.ZipFile(file) as archive, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about headers written by older versions
-            _refuse_overlaps(archive.infolist(), os.fstat(file.fileno()).st_size)
-            return {entry.filename.removesuffix(".npy"): _array_of(archive, entry) for entry in archive.infolist()}
+            entries = archive.infolist()
+            _refuse_bombs(entries, size, compressed=compressed)
+            return {entry.filename.removesuffix(".npy"): _array_of(archive, entry) for entry in entries}
     except MemoryError:
         raise
     except Exception as error:  # zipfile and NumPy have no common word for a file that is not theirs
         raise ModelError(f"{path} does not hold plain arrays; {DAMAGED}") from error
 
 
-def _refuse_overlaps(entries: list[zipfile.ZipInfo], size: int) -> None:
-    """Refuse entries that share bytes or a name: a small file could otherwise fill all memory."""
+def _refuse_bombs(entries: list[zipfile.ZipInfo], size: int, *, compressed: bool) -> None:
+    """Refuse entries that share bytes or a name, or are compressed too much: a small file could fill all memory."""
     names = {entry.filename for entry in entries}
-    if len(names) < len(entries) or sum(entry.file_size for entry in entries) > size:
+    if len(names) < len(entries) or sum(entry.compress_size for entry in entries) > size:
         raise ValueError("entries overlap")
+    if sum(entry.file_size for entry in entries) > max(size, LARGEST_COMPRESSED if compressed else 0):
+        raise ValueError("entries take more memory than they may")
+    known = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED} if compressed else {zipfile.ZIP_STORED}
+    if any(entry.compress_type not in known for entry in entries):
+        raise ValueError("compressed in a way that is not expected here")
 
 
 def _array_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
-    if entry.compress_type != zipfile.ZIP_STORED:
-        raise ValueError("compressed: a small file could fill all memory")
     with archive.open(entry) as stream:
         _refuse_other_sizes(stream, entry.file_size)
     with archive.open(entry) as stream:

@@ -1,0 +1,119 @@
+"""Personal ranking: published items in the order of one person's own true ratings; nothing leaves the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.device.personal import Person, effects_on, fit_person
+from tacit.device.ratings import by_item
+from tacit.errors import ModelError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tacit.device.ratings import RatingsByItem
+    from tacit.privacy.item_model import ItemModel
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """An item, the rating predicted for it, on the scale, and its place in the list, from 1 on."""
+
+    item: str | int
+    score: float
+    rank: int
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One of the person's own ratings, and by how much it moves the score of another item."""
+
+    item: str | int
+    rating: float
+    effect: float
+
+
+@dataclass(frozen=True, eq=False)
+class PersonalRanking:
+    """All items of an item model as one person would rate them; made by `rank_items`."""
+
+    items: ItemModel
+    person: Person
+    ratings: NDArray[np.float64]
+    """The person's ratings of the items they rated, in the order of `person.rated`."""
+    unknown: int
+    """How many of the person's ratings are of items that the model does not know."""
+    scores: NDArray[np.float32]
+    """Of all items; they may lie beyond the scale."""
+
+    @property
+    def fallback(self) -> bool:
+        """Whether there was nothing to go by: the order is then that of everybody's ratings."""
+        return not len(self.person.rated)
+
+    def predictions(self) -> NDArray[np.float32]:
+        """Return the predicted ratings of all items, on the scale."""
+        return np.clip(self.scores, np.float32(self.items.scale.low), np.float32(self.items.scale.high))
+
+    def recommend(self, n: int = 10, *, exclude_rated: bool = True) -> list[Suggestion]:
+        """Find the n best items; ties go to the more popular one. There may be fewer than n."""
+        if n < 1:
+            raise ModelError(f"a list of {n} items is empty; ask for at least 1")
+        order = np.argsort(-self.scores, kind="stable")
+        if exclude_rated:
+            order = order[~np.isin(order, self.person.rated)]
+        predicted, words = self.predictions(), self.items.items
+        best = enumerate(order[:n].tolist(), 1)
+        return [Suggestion(words.id_at(index), float(predicted[index]), rank) for rank, index in best]
+
+    def explain(self, item: str | int, n: int = 3) -> list[Reason]:
+        """Find the n own ratings that move an item's score most, in order of how much.
+
+        The effects of all ratings add up to the score less what it would be if it were known which items the person
+        rated, but not how.
+        """
+        index = self.items.items.index_of(item)
+        if index is None:
+            raise ModelError(f"item {str(item)[:40]!r} is unknown; give one that the model has")
+        effects = effects_on(self.items, self.person, index)
+        most = np.argsort(-np.abs(effects), kind="stable")[: max(n, 0)]
+        name = self.items.items.id_at
+        return [Reason(name(int(self.person.rated[k])), float(self.ratings[k]), float(effects[k])) for k in most]
+
+
+def rank_items(items: ItemModel, ratings: RatingsByItem) -> PersonalRanking:
+    """Rank all items by a person's own true ratings.
+
+    Ids match by their text form. Ratings of items that the model does not know are ignored and counted; one that is
+    off the scale is refused.
+
+    >>> from tacit.privacy.item_model import ItemModel
+    >>> from tacit.privacy.scale import RatingScale
+    >>> from tacit.privacy.vocabulary import Vocabulary
+    >>> factors = np.array([[1], [-1], [0.9], [-0.9]], dtype=np.float32)
+    >>> words = Vocabulary.of(["Harbour", "Rain", "Lighthouse", "Storm"])
+    >>> films = ItemModel(RatingScale.parse("1:5:1"), words, 3.0, np.zeros(4, dtype=np.float32), factors)
+    >>> ranking = rank_items(films, {"Harbour": 5, "Rain": 1})
+    >>> [found.item for found in ranking.recommend()]
+    ['Lighthouse', 'Storm']
+    >>> ranking.explain("Lighthouse", 1)[0].item
+    'Harbour'
+    """
+    named = by_item(ratings)
+    found = items.items.find(list(named))
+    ranks = items.scale.ranks_of([float(rating) for rating in named.values()])
+    known = np.flatnonzero(found >= 0)
+    known = known[np.argsort(found[known])]
+    own = items.scale.ratings[ranks[known]]
+    person = fit_person(items, found[known], own)
+    return PersonalRanking(items, person, own, len(found) - len(known), scores_of(items, person))
+
+
+def scores_of(items: ItemModel, person: Person) -> NDArray[np.float32]:
+    """Return a person's scores of all items."""
+    if items.pattern is None:
+        return items.scores(person.factors, person.offset)
+    return items.scores(person.factors, person.offset, trait_weights=person.trait_weights, place=person.place)

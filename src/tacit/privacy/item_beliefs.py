@@ -1,0 +1,96 @@
+"""What a provider publishes beside items: its beliefs about people, and what the pattern of reports says of items."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.errors import ModelError
+from tacit.privacy.array_checks import SMALLEST_VARIANCE, check_floats, check_variance, check_variances, rank_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Indices = NDArray[np.int32] | NDArray[np.int64]
+
+POPULARITY_COLUMNS = 2
+"""How many columns of traits come before the embedding."""
+
+# A device solves for every coordinate of a person at once; without a limit a published model could fill its memory.
+MOST_COLUMNS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What the provider believes of people, and how sure it is of its items. The arrays are made read-only."""
+
+    residual_variance: float
+    """Of a rating around its score."""
+    offset_variance: float
+    """Prior variance of a person's own offset."""
+    factor_variances: Floats
+    """(rank,) prior variances of a person's own coordinates on the factors."""
+    item_offset_variances: Floats
+    """(items,) how uncertain every published offset is."""
+    item_factor_variances: Floats
+    """(items, rank) the same for factors."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no variance, and parts that do not fit together."""
+        shape = self.shape
+        check_variance("the residual variance", self.residual_variance)
+        check_variance("the variance of offsets", self.offset_variance)
+        check_variances("variances of factors", self.factor_variances, shape[1:], least=SMALLEST_VARIANCE)
+        check_variances("variances of item offsets", self.item_offset_variances, shape[:1], least=0)
+        check_variances("variances of item factors", self.item_factor_variances, shape, least=0)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many items and how many factors they are about."""
+        return self.item_factor_variances.shape
+
+
+@dataclass(frozen=True, eq=False)
+class ItemPattern:
+    """What it says of items who reported on them; which items were rated is not protected.
+
+    An item's traits are two columns of popularity and an embedding. A person's weights on them are solved on the
+    device; a person's place in the embedding follows from which items they rated. The arrays are made read-only.
+    """
+
+    traits: Floats
+    """(items, T)."""
+    trait_variances: Floats
+    """(T,) prior variances of a person's weights, what the provider is unsure of included."""
+    responses: Floats
+    """(items, D), with D up to T - 2: how an item's score responds to the person's place."""
+    shares: Floats
+    """(items,) what every rated item adds to that place."""
+    place_scale: Floats
+    """(D,)."""
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit together or are not finite."""
+        traits, places = rank_of(self.traits), rank_of(self.responses)
+        if not POPULARITY_COLUMNS + places <= traits <= MOST_COLUMNS:
+            raise ModelError(
+                f"{traits} traits and {places} responses do not fit together; there are two more traits than "
+                f"responses at least, and {MOST_COLUMNS} at most"
+            )
+        items = len(self.traits)
+        check_floats("item traits", self.traits, (items, traits))
+        check_variances("variances of traits", self.trait_variances, (traits,), least=SMALLEST_VARIANCE)
+        check_floats("item responses", self.responses, (items, places))
+        check_floats("item shares", self.shares, (items,))
+        check_floats("scales of places", self.place_scale, (places,))
+
+    def place_of(self, rated: Indices) -> NDArray[np.float64]:
+        """Return the place of a person who rated the items with these indices: nowhere in particular if none."""
+        if not len(rated):
+            return np.zeros(len(self.place_scale))
+        embedded = self.traits[rated, POPULARITY_COLUMNS : POPULARITY_COLUMNS + len(self.place_scale)]
+        place = self.shares[rated].astype(np.float64) @ embedded
+        return np.asarray(self.place_scale * len(rated) ** -0.25 * place)
