@@ -252,6 +252,47 @@ def test_a_policy_that_no_report_used_is_left_out() -> None:
         assert matrix.checksum == ReportMatrix.of_symbols(*columns(pairs), policy).checksum
 
 
+@given(PAIRS, st.data())
+def test_parts_give_what_one_table_with_a_column_of_policies_gives(pairs: Pairs, data: st.DataObject) -> None:
+    policies = (LAPLACE, BIT, DIRECT)
+    of_pair = {pair: data.draw(st.sampled_from(policies)) for pair in pairs}
+    said = {pair: symbol % of_pair[pair].channel.weights.symbols for pair, symbol in pairs.items()}
+    parts = []
+    for policy in policies:
+        own = {pair: symbol for pair, symbol in said.items() if of_pair[pair] is policy}
+        if own:
+            parts.append((*columns(own), policy))
+    matrix = ReportMatrix.of_parts(parts)
+    assert_is(matrix, {pair: of_pair[pair].channel.symbol_values[symbol] for pair, symbol in said.items()})
+    table = arrow(said, policy=[policy.id for policy in of_pair.values()])
+    assert matrix.checksum == ReportMatrix.of_arrow(table, policies).checksum
+
+
+def test_parts_may_share_a_policy_and_have_catalogues() -> None:
+    parts = [([1], [1], [3], LAPLACE), ([2], [1], [4], LAPLACE), ([3], [1], [1], BIT)]
+    matrix = ReportMatrix.of_parts(iter(parts), catalogue_users=[7], catalogue_items=[8])
+    assert matrix.shape == (4, 2)
+    assert len(matrix.policies) == 2
+
+
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        ([], "no policy was given"),
+        (
+            [([1], [1], [3], LAPLACE), ([1], [1], [1], BIT)],
+            "part 1 row 1 and reports of part 2 row 1 both report item 1",
+        ),
+        ([([1], [1], [3], LAPLACE), ([2, 3], [1, 1], [1, 2], BIT)], "part 2 row 2: symbol 2 is not one of 0 to 1"),
+        ([([1], [1], [3], LAPLACE), ([], [], [], BIT)], "there are no reports"),
+        ([([1], [1], [3], LAPLACE), ([2], [1], [3], FINE)], "use reports on one scale"),
+    ],
+)
+def test_parts_are_checked_like_one(parts: list[Any], complaint: str) -> None:
+    with pytest.raises(ReportError, match=complaint):
+        ReportMatrix.of_parts(parts)
+
+
 def test_codes_widen_with_the_alphabet() -> None:
     assert FINE.channel.weights.symbols > 256
     matrix = ReportMatrix.of_symbols([1, 1], [1, 2], [300, 2], FINE)

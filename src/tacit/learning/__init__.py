@@ -5,6 +5,7 @@ from tacit.learning.matrix import ReportMatrix, read_reports
 from tacit.learning.model import Model
 from tacit.learning.options import (
     MODELS,
+    ChannelMfOptions,
     GlobalMeanOptions,
     MfAlsOptions,
     MfSgdOptions,
@@ -18,6 +19,7 @@ from tacit.privacy.item_model import ItemModel
 
 __all__ = [
     "MODELS",
+    "ChannelMfOptions",
     "FitTrace",
     "GlobalMeanOptions",
     "ItemModel",

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FILE = "checkpoint.npz"
 _FORMAT = "tacit-checkpoint/1"
 _SECONDS_BETWEEN = 10.0
+_EXTRA = "extra_"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,6 +59,7 @@ class Checkpoint:
             return
         trace = FitTrace(state.iterations, "", state.notes).to_document()
         document = json.dumps({"format": _FORMAT, "identity": self.identity, "trace": trace}).encode()
+        extra: dict[str, Any] = {_EXTRA + name: array for name, array in state.extra.items()}
         with written_atomically(self.folder / FILE) as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
@@ -66,6 +68,7 @@ class Checkpoint:
                 items=state.pair.items,
                 weights=state.mixture.weights,
                 variances=state.mixture.variances,
+                **extra,
             )
         self._saved_at[0] = time.monotonic()
 
@@ -84,13 +87,16 @@ class Checkpoint:
         except Exception as error:  # zipfile, json and NumPy have no common word for a file that is not theirs
             raise ModelError(unreadable) from error
         start.pair.users[:], start.pair.items[:] = state.pair.users, state.pair.items
-        return replace(state, pair=start.pair)
+        for name, array in state.extra.items():
+            start.extra[name][:] = array  # steps hold on to the arrays they began with
+        return replace(state, pair=start.pair, extra=start.extra)
 
 
 def _read(path: Path, start: State, identity: str) -> State:
     """Read where the fit stood; refuse another fit's state, and what does not fit the start."""
     with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         users, items, weights, variances = (file[name] for name in ("users", "items", "weights", "variances"))
+        extra = {name: file[_EXTRA + name] for name in start.extra}
         document = json.loads(bytes(file["document"]))
     if document["identity"] != identity:
         raise ModelError(
@@ -101,8 +107,10 @@ def _read(path: Path, start: State, identity: str) -> State:
     _demand_alike(items, start.pair.items)
     _demand_alike(weights, start.mixture.weights)
     _demand_alike(variances, start.mixture.variances)
+    for name, array in extra.items():
+        _demand_alike(array, start.extra[name])
     pair, mixture = replace(start.pair, users=users, items=items), NoiseMixture(weights, variances)
-    return replace(start, pair=pair, mixture=mixture, iterations=trace.iterations, notes=trace.notes)
+    return replace(start, pair=pair, mixture=mixture, iterations=trace.iterations, notes=trace.notes, extra=extra)
 
 
 def _demand_alike(found: NDArray[Any], wanted: NDArray[Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import ModelError
+from tacit.learning.channel_mf import fit_channel_mf
+from tacit.learning.channel_part import ChannelPart, finished
 from tacit.learning.checkpoint import Checkpoint
 from tacit.learning.closed_form import fit_offsets, squared_error, svd_pair
 from tacit.learning.factors import FactorPair
@@ -22,6 +25,8 @@ from tacit.learning.model import Model
 from tacit.learning.model_parts import Offsets, Provenance, rated_of
 from tacit.learning.mog_mf import fit_mog_mf
 from tacit.learning.options import (
+    MOST_PLACES,
+    ChannelMfOptions,
     GlobalMeanOptions,
     MfAlsOptions,
     MfSgdOptions,
@@ -68,11 +73,11 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
     _check_seed(seed)
     kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint), matrix, options, rng)
     conduct = Conduct(default_threads() if threads is None else checked_threads(threads), watch, kept)
-    state, trace, mean = _run(matrix, options, rng, conduct)
-    _refuse_non_finite(state.pair, options)
-    fallback = _fallback(matrix, options, conduct.threads)
+    found = _run(matrix, options, rng, conduct)
+    pair = found.pair
+    _refuse_non_finite(pair, options)
+    offsets = Offsets(found.mean, pair.user_offsets(), pair.item_offsets())
     factor_ridge, offset_ridge = _ridges(options, matrix)
-    pair = state.pair
     return Model(
         name=options.model,
         options=options.to_document(),
@@ -81,14 +86,15 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
         items=matrix.items,
         user_factors=pair.users[:, : pair.rank].copy(),
         item_factors=pair.items[:, : pair.rank].copy(),
-        offsets=Offsets(mean, pair.user_offsets(), pair.item_offsets()),
-        fallback=fallback,
-        noise=state.mixture,
+        offsets=offsets,
+        fallback=_fallback(matrix, options, offsets, conduct.threads),
+        noise=found.noise,
         factor_ridge=factor_ridge,
         offset_ridge=offset_ridge,
         rated=rated_of(matrix),
-        trace=trace,
+        trace=found.trace,
         provenance=_provenance(matrix, seed),
+        channel=found.channel,
     )
 
 
@@ -100,43 +106,66 @@ def _check_seed(seed: int | None) -> None:
 def memory_needed(matrix: ReportMatrix, options: Options) -> int:
     """Estimate how many bytes a fit takes at its peak, the reports included."""
     people, things = matrix.shape
-    rank = getattr(options, "rank", 0)
+    rank = getattr(options, "rank", 0) + (2 * MOST_PLACES if isinstance(options, ChannelMfOptions) else 0)
     stride = -(-(rank + 2) // _LINE) * _LINE
     factors = 4 * stride * (people + things) + 8 * rank * (people + things)
     # A copy of the users' factors, to see how far they moved; plain values less the mean, for offsets.
     extra = 4 * stride * people + (4 * matrix.reports if matrix.symbol_values is None else 0)
-    if isinstance(options, MfSgdOptions):
+    if isinstance(options, ChannelMfOptions):
+        # Rows in the order of a sweep, variances and centres, the embedding and what it is found from.
+        extra += 4 * (4 * stride + 30 * options.dimensions * options.pattern) * (people + things)
+    elif isinstance(options, MfSgdOptions):
         extra += matrix.reports * (4 + 4 + 4 + 8 + 4 + matrix.by_user.values.itemsize)
     elif isinstance(options, SvdOptions) or getattr(options, "start", "") == "svd":
         extra += 24 * matrix.reports + 8 * (2 * rank + 20) * (people + things)
     return matrix.nbytes + factors + extra + 4 * rank * (people + things) + 40 * (people + things)
 
 
-def _run(
+@dataclass(frozen=True, eq=False, slots=True)
+class _Found:
+    """Where a fit ended, how, and the mean that the products are added to."""
+
+    pair: FactorPair
+    noise: NoiseMixture
+    trace: FitTrace
+    mean: float = 0.0
+    channel: ChannelPart | None = None
+
+
+def _run(  # noqa: PLR0911 - one for each model
     matrix: ReportMatrix, options: Options, rng: np.random.Generator, conduct: Conduct
-) -> tuple[State, FitTrace, float]:
-    """Return where the fit ended, how, and the mean that the products are added to."""
+) -> _Found:
     match options:
         case MogMfOptions():
-            return *fit_mog_mf(matrix, options, rng, conduct), 0.0
+            return _iterated(*fit_mog_mf(matrix, options, rng, conduct))
+        case ChannelMfOptions():
+            state, trace, fitting = fit_channel_mf(matrix, options, rng, conduct)
+            pair, mean, channel = finished(fitting, state.pair, matrix)
+            return _Found(pair, state.mixture, trace, mean, channel)
         case MfAlsOptions():
-            return *fit_mf_als(matrix, options, rng, conduct), matrix.mean if options.offsets else 0.0
+            return _iterated(*fit_mf_als(matrix, options, rng, conduct), matrix.mean if options.offsets else 0.0)
         case MfSgdOptions():
-            return *fit_mf_sgd(matrix, options, rng, conduct), matrix.mean if options.offsets else 0.0
+            return _iterated(*fit_mf_sgd(matrix, options, rng, conduct), matrix.mean if options.offsets else 0.0)
         case SvdOptions():
             pair = svd_pair(matrix, options.rank, options.fill, rng)
-            return *_closed(pair, squared_error(matrix, pair)), 0.0
+            return _closed(pair, squared_error(matrix, pair))
         case OffsetsOptions():
             pair, mean, left = fit_offsets(matrix, options.regularisation, conduct.threads)
-            return *_closed(pair, left), mean
+            return _closed(pair, left, mean)
         case GlobalMeanOptions():
             pair = FactorPair.of(np.zeros((matrix.shape[0], 0)), np.zeros((matrix.shape[1], 0)), offsets=False)
-            return *_closed(pair, matrix.variance * matrix.reports), matrix.mean
+            return _closed(pair, matrix.variance * matrix.reports, matrix.mean)
     raise ModelError(f"{type(options).__name__} are the options of no model that is known here")
 
 
-def _fallback(matrix: ReportMatrix, options: Options, threads: int) -> Offsets:
+def _iterated(state: State, trace: FitTrace, mean: float = 0.0) -> _Found:
+    return _Found(state.pair, state.mixture, trace, mean)
+
+
+def _fallback(matrix: ReportMatrix, options: Options, own: Offsets, threads: int) -> Offsets:
     """Return what answers where the user or the item is unknown: a mean and offsets, but for a model that has none."""
+    if isinstance(options, ChannelMfOptions):
+        return own  # plain offsets would take the symbols at face value
     if isinstance(options, GlobalMeanOptions):
         people, things = matrix.shape
         return Offsets(matrix.mean, np.zeros(people, dtype=np.float32), np.zeros(things, dtype=np.float32))
@@ -144,10 +173,10 @@ def _fallback(matrix: ReportMatrix, options: Options, threads: int) -> Offsets:
     return Offsets(level, pair.user_offsets(), pair.item_offsets())
 
 
-def _closed(pair: FactorPair, left: float) -> tuple[State, FitTrace]:
+def _closed(pair: FactorPair, left: float, mean: float = 0.0) -> _Found:
     """Describe a fit without iterations by one: its objective is the sum of squared residuals left."""
     this = Iteration(number=1, objective=left, likelihood=None, change=0.0, seconds=0.0)
-    return State(pair, NoiseMixture.single(), (this,)), FitTrace((this,), "closed form")
+    return _Found(pair, NoiseMixture.single(), FitTrace((this,), "closed form"), mean)
 
 
 def _ridges(options: Options, matrix: ReportMatrix) -> tuple[float, float | None]:

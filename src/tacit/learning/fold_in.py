@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import ModelError
+from tacit.learning.channel_fold_in import channel_row
 from tacit.learning.kernels import half_sweep, padded
 from tacit.learning.matrix import Rows
 from tacit.learning.model_parts import Profile
@@ -26,7 +27,7 @@ _MOST_SWEEPS = 50
 _STILL = 1e-5
 
 
-def fold_in(model: Model, items: IdList, values: ArrayLike) -> Profile:
+def fold_in(model: Model, items: IdList, values: ArrayLike, policy: str | None = None) -> Profile:
     """Solve one person's row from all of their reports; see `Model.fold_in`."""
     found = known_items(model, items)
     numbers = _checked_values(values, len(found))
@@ -34,7 +35,10 @@ def fold_in(model: Model, items: IdList, values: ArrayLike) -> Profile:
     kept = kept[np.argsort(found[kept])]  # so that the order of the reports does not matter, not even to rounding
     rated = found[kept]
     _refuse_repeats(model, rated)
-    row = _solved_row(model, rated, numbers[kept])
+    if model.channel is None:
+        row = _solved_row(model, rated, numbers[kept])
+    else:
+        row = channel_row(model, model.channel, rated, numbers[kept], policy)
     return Profile(row[: model.rank], float(row[model.rank]), rated, len(found) - len(kept))
 
 

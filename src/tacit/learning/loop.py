@@ -7,7 +7,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from tacit.learning.factors import squares
 from tacit.learning.trace import FitTrace, Iteration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from tacit.learning.checkpoint import Checkpoint
     from tacit.learning.factors import FactorPair
@@ -33,6 +35,8 @@ class State:
     mixture: NoiseMixture
     iterations: tuple[Iteration, ...] = ()
     notes: tuple[str, ...] = ()
+    extra: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """Arrays beside the factors that a step reads and changes in place."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -54,18 +58,21 @@ class Conduct:
     checkpoint: Checkpoint | None = None
 
 
-def iterate(
-    state: State, step: Callable[[State], Step], conduct: Conduct, *, iterations: int, tolerance: float
+def iterate(  # noqa: PLR0913 - what to do, how, and three reasons to stop
+    state: State, step: Callable[[State], Step], conduct: Conduct, *, iterations: int, tolerance: float, least: int = 0
 ) -> tuple[State, FitTrace]:
-    """Repeat a step until the user factors stop changing (Algorithm 2), the limit, or an interrupt."""
+    """Repeat a step until the user factors stop changing (Algorithm 2), the limit, or an interrupt.
+
+    Before `least` iterations, standing still is no reason to stop.
+    """
     if conduct.checkpoint is not None:
         state = conduct.checkpoint.resumed(state)
         conduct.checkpoint.keep(state, now=True)  # a place that cannot be written to is better found before a long fit
     with _held_interrupts() as interrupted:
-        stopped = _reason_to_stop(state, iterations, tolerance)
+        stopped = _reason_to_stop(state, iterations, tolerance, least)
         while not stopped:
             state = _advance(state, step)
-            stopped = _reason_to_stop(state, iterations, tolerance)
+            stopped = _reason_to_stop(state, iterations, tolerance, least)
             try:
                 if conduct.watch is not None:
                     conduct.watch(state.iterations[-1])
@@ -103,13 +110,13 @@ def _advance(state: State, step: Callable[[State], Step]) -> State:
         variances=tuple(done.mixture.variances.tolist()) if done.likelihood is not None else (),
     )
     notes = tuple(f"iteration {this.number}: {note}" for note in done.notes)
-    return State(state.pair, done.mixture, (*state.iterations, this), state.notes + notes)
+    return State(state.pair, done.mixture, (*state.iterations, this), state.notes + notes, state.extra)
 
 
-def _reason_to_stop(state: State, iterations: int, tolerance: float) -> str:
+def _reason_to_stop(state: State, iterations: int, tolerance: float, least: int) -> str:
     if state.iterations and not np.isfinite(state.iterations[-1].objective):
         return "diverged"
-    if state.iterations and state.iterations[-1].change < tolerance:
+    if state.iterations and state.iterations[-1].change < tolerance and len(state.iterations) >= least:
         return "converged"
     return "iterations" if len(state.iterations) >= iterations else ""
 

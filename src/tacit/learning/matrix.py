@@ -17,7 +17,7 @@ from tacit.learning.reports import (
     blocks,
     reports_of_arrow,
     reports_of_file,
-    reports_of_symbols,
+    reports_of_parts,
     reports_of_values,
     tally,
 )
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from tacit.learning.reports import Part
     from tacit.privacy.policy import Policy
     from tacit.privacy.scale import RatingScale
     from tacit.privacy.vocabulary import IdList, Vocabulary
@@ -99,9 +100,24 @@ class ReportMatrix:
 
         Ids of a catalogue get an index even when no report names them.
         """
-        alphabet = Alphabet.of([policy])
-        reports = reports_of_symbols(users, items, symbols, alphabet)
-        return _of_codes(cells_of([reports], catalogue_users, catalogue_items), alphabet)
+        part = users, items, symbols, policy
+        return cls.of_parts([part], catalogue_users=catalogue_users, catalogue_items=catalogue_items)
+
+    @classmethod
+    def of_parts(
+        cls,
+        parts: Iterable[Part],
+        *,
+        catalogue_users: IdList | None = None,
+        catalogue_items: IdList | None = None,
+    ) -> ReportMatrix:
+        """Build the matrix of reports under several policies on one scale.
+
+        Each part is the users, items and symbols of reports, as in `of_symbols`, and their policy.
+        """
+        listed = list(parts)
+        alphabet = Alphabet.of(policy for *_, policy in listed)
+        return _of_codes(cells_of(reports_of_parts(listed, alphabet), catalogue_users, catalogue_items), alphabet)
 
     @classmethod
     def of_values(  # noqa: PLR0913 - as above

@@ -17,6 +17,7 @@ from tacit.learning.model_parts import (
     Offsets,
     Profile,
     Provenance,
+    check_channel,
     check_noise,
     check_offsets,
     check_rated,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+    from tacit.learning.channel_part import ChannelPart
     from tacit.learning.matrix import Rows
     from tacit.learning.mixture import NoiseMixture
     from tacit.learning.model_parts import Floats
@@ -74,6 +76,8 @@ class Model:
     """Which items each user reported on, without values."""
     trace: FitTrace
     provenance: Provenance
+    channel: ChannelPart | None = None
+    """What a model learned through the channels of its reports has beside the others."""
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit together."""
@@ -90,6 +94,8 @@ class Model:
         check_noise(self.noise)
         check_ridge("factors", self.factor_ridge)
         check_ridge("offsets", 0 if self.offset_ridge is None else self.offset_ridge)
+        if self.channel is not None:
+            check_channel(self.channel, items, self.rank)
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
@@ -154,7 +160,7 @@ class Model:
             return Profile(np.zeros(self.rank, dtype=np.float32), 0.0, rated)
         return Profile(self.user_factors[index], float(self.offsets.users[index]), rated)
 
-    def fold_in(self, items: IdList, values: ArrayLike) -> Profile:
+    def fold_in(self, items: IdList, values: ArrayLike, *, policy: str | None = None) -> Profile:
         """Make the profile of a new person from all of their reports, without fitting again.
 
         This solves one row from the full history: to add a report, give all of them again. Items that the model does
@@ -163,8 +169,10 @@ class Model:
         Args:
             items: The ids of the items reported on, each once.
             values: What the reported symbols stand for.
+            policy: The id of the policy they were reported under; needed only where the model was learned through
+                the channels of several.
         """
-        return fold_in(self, items, values)
+        return fold_in(self, items, values, policy)
 
     def recommend_for(self, profile: Profile, n: int = 10, *, exclude: IdList | None = None) -> Recommendations:
         """Find the n best items for a profile, without the ids in `exclude`: by default, those it was made from."""
@@ -187,10 +195,18 @@ class Model:
         enough = np.bincount(self.rated.columns, minlength=len(self.items)) >= max(least_reports, 1)
         if not enough.any():
             raise ModelError(f"no item has {least_reports} reports; ask for fewer")
-        reported = slice(int(enough.sum()))  # the busiest items come first
-        words = Vocabulary(self.items.ids[reported])
-        offsets, factors = self.offsets.items[reported], self.item_factors[reported]
-        return ItemModel(self.scale, words, self.offsets.mean, offsets, factors)
+        count = int(enough.sum())  # the busiest items come first
+        part = None if self.channel is None else self.channel.of_items(count)
+        learned = self.item_factors[:count, 0 if part is None else 2 * part.places :]
+        return ItemModel(
+            self.scale,
+            Vocabulary(self.items.ids[:count]),
+            self.offsets.mean,
+            self.offsets.items[:count],
+            np.ascontiguousarray(learned),
+            None if part is None else part.beliefs,
+            None if part is None else part.pattern,
+        )
 
     @cached_property
     def item_rows_have_offsets(self) -> bool:

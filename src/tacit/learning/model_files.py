@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.learning.channel_files import channel_arrays, channel_fields, read_channel
 from tacit.learning.mixture import NoiseMixture
 from tacit.learning.model_parts import Offsets, Provenance, structure
 from tacit.learning.trace import FitTrace
@@ -64,6 +65,7 @@ def read_model(folder: Path) -> dict[str, Any]:
         "rated": structure(array("rated_starts"), array("rated_columns")),
         "trace": _trace_of(fields.group("trace")),
         "provenance": _provenance_of(fields),
+        "channel": read_channel(fields, arrays, folder),
     }
 
 
@@ -77,6 +79,7 @@ def _arrays_of(model: Model) -> dict[str, NDArray[Any]]:
         "fallback_items": model.fallback.items,
         "rated_starts": model.rated.starts,
         "rated_columns": model.rated.columns,
+        **channel_arrays(model.channel),
         **model.users.to_arrays("user_names"),
         **model.items.to_arrays("item_names"),
     }
@@ -102,6 +105,7 @@ def _fields_of(model: Model) -> dict[str, Any]:
         "seed": made.seed,
         "versions": made.versions,
         "trace": _finite(model.trace.to_document()),
+        "channel": channel_fields(model.channel),
     }
 
 

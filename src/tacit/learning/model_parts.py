@@ -16,6 +16,7 @@ from tacit.privacy.item_model import LARGEST, check_floats, check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tacit.learning.channel_part import ChannelPart
     from tacit.learning.mixture import NoiseMixture
 
     Floats = NDArray[np.float32]
@@ -115,3 +116,10 @@ def check_ridge(what: str, ridge: float) -> None:
     """Refuse a ridge that is negative or not finite."""
     if not 0 <= ridge <= LARGEST:
         raise ModelError(f"the ridge of {what} is {ridge}, not from 0 to {LARGEST:g}; {_DAMAGED}")
+
+
+def check_channel(part: ChannelPart, items: int, rank: int) -> None:
+    """Refuse beliefs and a pattern of other sizes than the model."""
+    learned = part.beliefs.item_factor_variances.shape
+    if learned != (items, rank - 2 * part.places) or (part.pattern and len(part.pattern.traits) != items):
+        raise ModelError(f"beliefs of shape {learned} do not fit {items} items and rank {rank}; {_DAMAGED}")

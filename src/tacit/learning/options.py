@@ -71,6 +71,50 @@ class MogMfOptions(Options):
         self._check_choice("start", STARTS)
 
 
+# Coordinates of the pattern's embedding that provider and device use: the provider's reports are too noisy for more
+# than the first of them.
+MOST_PLACES = 16
+MOST_PATTERN_DIMENSIONS = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelMfOptions(Options):
+    """Ours: reports read through their known channel, every variance learned from the reports.
+
+    A mean, offsets of users and items, factors, and what the rated-or-not pattern says: popularity, and an embedding
+    that offsets and tastes are drawn to. Factors that the reports do not support are dropped.
+
+    Attributes:
+        rank: Number of factors beside the pattern's, at most; fewer where the reports do not support them.
+        pattern: Whether to use which items were rated, which the provider sees anyway.
+        reports: Whether to use what was reported; without, nothing but the pattern is left, as a control.
+        dimensions: Coordinates of the pattern's embedding.
+        tune: Whether prior variances are learned from the reports, or left at their defaults.
+        tolerance: Stop when an iteration changes the user rows by less than this share of their size.
+        iterations: Stop after so many iterations in any case.
+    """
+
+    model: ClassVar[str] = "channel-mf"
+
+    rank: int = 8
+    pattern: bool = True
+    reports: bool = True
+    dimensions: int = 48
+    tune: bool = True
+    tolerance: float = 1e-3
+    iterations: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        self._check("rank", 0, MOST_RANK - 2 * MOST_PLACES)
+        self._check_choice("pattern", (False, True))
+        self._check_choice("reports", (False, True))
+        self._check("dimensions", 1, MOST_PATTERN_DIMENSIONS)
+        self._check_choice("tune", (False, True))
+        self._check("tolerance", 0, 1)
+        self._check("iterations", 1, MOST_ITERATIONS)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MfAlsOptions(Options):
     """Factors by alternating least squares: the objective of Eq. 1, with a ridge.
@@ -186,5 +230,13 @@ class GlobalMeanOptions(Options):
 
 MODELS: dict[str, type[Options]] = {
     kind.model: kind
-    for kind in (MogMfOptions, MfAlsOptions, MfSgdOptions, SvdOptions, OffsetsOptions, GlobalMeanOptions)
+    for kind in (
+        MogMfOptions,
+        ChannelMfOptions,
+        MfAlsOptions,
+        MfSgdOptions,
+        SvdOptions,
+        OffsetsOptions,
+        GlobalMeanOptions,
+    )
 }

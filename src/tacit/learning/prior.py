@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import PriorError, RatingError, TableError
+from tacit.learning.deconvolution import fit_prior
+from tacit.learning.reports import Alphabet, tally
+from tacit.privacy.canonical import canonical_json, read_json
 from tacit.privacy.policy import Policy
-from tacit.privacy.prior import GENERIC_DEVIATION, GENERIC_MEAN, Prior
+from tacit.privacy.prior import Prior
 from tacit.privacy.report import POLICY_DOCUMENT_KEY
-from tacit.tables import is_parquet, read_columns, read_metadata
+from tacit.tables import is_parquet, read_columns, read_metadata, read_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
-    from tacit.privacy.channel import Channel
+    from tacit.learning.deconvolution import Observation
+    from tacit.learning.reports import RowPolicies
     from tacit.privacy.scale import RatingScale
+    from tacit.tables import Column
 
-# How far, in standard deviations of a weak belief, a fitted bell may stray from
-# the generic one: its mean by 0.3 of the width, its spread by a factor of two.
-_MEAN_BELIEF = 0.3
-_LOG_SPREAD_BELIEF = np.log(2.0)
+__all__ = ["fit_prior", "load_prior", "prior_from_histogram", "prior_from_reports"]
+
+_SHOWN_ID = 12
+_REMEDY = "use reports written by tacit perturb"
 
 
 def load_prior(source: str, scale: RatingScale) -> Prior:
@@ -51,41 +54,46 @@ def prior_from_histogram(path: str | Path, scale: RatingScale) -> Prior:
 
 
 def prior_from_reports(path: str | Path, scale: RatingScale) -> Prior:
-    """Estimate the rating histogram from reports and the policy their file carries."""
-    document = read_metadata(path, POLICY_DOCUMENT_KEY)
-    if document is None:
-        raise PriorError(f"{path} does not carry its policy; use reports written by tacit perturb")
-    policy = Policy.from_json(document)
-    if policy.scale != scale:
-        raise PriorError(f"the reports in {path} are on scale {policy.scale}, not {scale}; use reports on that scale")
-    symbols = read_columns(path, ["symbol"])[0].whole_numbers()
-    known = policy.channel.weights.symbols
-    if symbols.min() < 0 or symbols.max() >= known:
-        raise PriorError(
-            f"{path} holds a symbol outside the policy's 0 to {known - 1}; are the reports from elsewhere?"
-        )
-    return fit_prior(policy.channel, np.bincount(symbols, minlength=known))
+    """Estimate the rating histogram from reports and the policies their file carries."""
+    policies = _policies_of(path)
+    for policy in policies:
+        if policy.scale != scale:
+            found = f"the reports in {path} are on scale {policy.scale}, not {scale}"
+            raise PriorError(f"{found}; use reports on that scale")
+    return fit_prior(_observations(path, Alphabet.of(policies)))
 
 
-def fit_prior(channel: Channel, symbol_counts: NDArray[np.int64]) -> Prior:
-    """Fit a bell-shaped rating histogram to reports, through their channel.
-
-    Reports under a small epsilon, or of one bit, cannot fix a free histogram, so
-    its shape is a bell on the scale with two parameters, and a weak belief keeps
-    them near the generic prior where the reports say nothing.
-    """
-    from scipy.optimize import minimize  # noqa: PLC0415 - a slow import that only fitting needs
-
-    def surprise(parameters: NDArray[np.float64]) -> float:
-        expected = _bell(channel.scale, parameters).probabilities @ channel.likelihood
-        belief = ((parameters[0] - GENERIC_MEAN) / _MEAN_BELIEF) ** 2
-        belief += ((parameters[1] - np.log(GENERIC_DEVIATION)) / _LOG_SPREAD_BELIEF) ** 2
-        return float(0.5 * belief - symbol_counts @ np.log(expected))
-
-    start = np.array([GENERIC_MEAN, np.log(GENERIC_DEVIATION)])
-    return _bell(channel.scale, minimize(surprise, start, method="Nelder-Mead").x)
+def _policies_of(path: str | Path) -> list[Policy]:
+    """Read the document of the policy, or a JSON list of the documents of all policies, that a file carries."""
+    carried = read_metadata(path, POLICY_DOCUMENT_KEY)
+    if carried is None:
+        raise PriorError(f"{path} does not carry its policy; {_REMEDY}")
+    if not carried.lstrip().startswith("["):
+        return [Policy.from_json(carried)]
+    try:
+        documents = read_json(carried)
+    except ValueError as error:
+        raise PriorError(f"the policies that {path} carries cannot be read ({error}); {_REMEDY}") from error
+    return [Policy.from_json(canonical_json(document)) for document in documents]
 
 
-def _bell(scale: RatingScale, parameters: NDArray[np.float64]) -> Prior:
-    mean, log_spread = np.clip(parameters, [-1.0, np.log(0.05)], [2.0, np.log(5.0)])
-    return Prior.bell(scale, float(mean), float(np.exp(log_spread)))
+def _observations(path: str | Path, alphabet: Alphabet) -> list[Observation]:
+    """Count the symbols of every policy."""
+    columns = read_table(path, ["symbol"], optional=["policy"], repetitive=["policy"])
+    of_policy = _policy_of_rows(columns.get("policy"), alphabet, str(path))
+    codes = alphabet.encode(columns["symbol"].whole_numbers(), of_policy, str(path))
+    counts = np.split(tally(codes, alphabet.size), np.cumsum(alphabet.sizes)[:-1])
+    return [(policy.channel, count) for policy, count in zip(alphabet.policies, counts, strict=True)]
+
+
+def _policy_of_rows(column: Column | None, alphabet: Alphabet, label: str) -> RowPolicies:
+    if column is None:
+        if len(alphabet.policies) > 1:
+            raise PriorError(f"{label} carries several policies but has no column 'policy'; add it, or {_REMEDY}")
+        return 0
+    ids = column.ids()
+    found = np.array([alphabet.find(str(policy)) for policy in ids.distinct], dtype=np.int16)
+    if found.min() < 0:
+        shown = str(ids.distinct[int(np.argmin(found))])[:_SHOWN_ID]
+        raise PriorError(f"{label} holds reports of policy {shown!r}, which it does not carry; {_REMEDY}")
+    return found[ids.codes]

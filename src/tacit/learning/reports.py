@@ -14,7 +14,7 @@ from tacit.privacy.vocabulary import as_ids
 from tacit.tables import Column, Ids, column_of, columns_of, metadata_of, read_metadata, read_table, release_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tacit.privacy.vocabulary import IdList
 
     RowPolicies = NDArray[np.int16] | int
+    Part = tuple[IdList, IdList, ArrayLike, Policy]  # users, items and symbols of reports under one policy
 
 # What errors call reports that come from no file.
 LABEL = "reports"
@@ -129,12 +130,10 @@ def reports_of_arrow(table: Any, alphabet: Alphabet) -> Reports:  # noqa: ANN401
     return _reports_of_columns(columns, metadata_of(table.schema, POLICY_KEY), alphabet, LABEL)
 
 
-def reports_of_symbols(users: IdList, items: IdList, symbols: ArrayLike, alphabet: Alphabet) -> Reports:
-    """Take reports under the only policy of an alphabet from arrays."""
-    said = np.asarray(symbols)
-    _check_lengths(users, items, said, "symbols")
-    codes = alphabet.encode(column_of(said, "symbol", label=LABEL).whole_numbers(), 0, LABEL)
-    return Reports(LABEL, _ids_of(users, "user"), _ids_of(items, "item"), codes)
+def reports_of_parts(parts: Sequence[Part], alphabet: Alphabet) -> list[Reports]:
+    """Take reports from arrays, each part under its own policy of an alphabet."""
+    labels = [LABEL] if len(parts) == 1 else [f"{LABEL} of part {number + 1}" for number in range(len(parts))]
+    return [_reports_of_part(part, alphabet, label) for part, label in zip(parts, labels, strict=True)]
 
 
 def reports_of_values(users: IdList, items: IdList, values: ArrayLike) -> Reports:
@@ -176,6 +175,15 @@ def blocks(length: int) -> Iterator[slice]:
 def code_type_of(size: int) -> type[np.uint8 | np.uint16]:
     """Return the narrowest type for that many codes."""
     return np.uint8 if size <= 2**8 else np.uint16
+
+
+def _reports_of_part(part: Part, alphabet: Alphabet, label: str) -> Reports:
+    users, items, symbols, policy = part
+    said = np.asarray(symbols)
+    _check_lengths(users, items, said, "symbols")
+    numbers = column_of(said, "symbol", label=label).whole_numbers()
+    codes = alphabet.encode(numbers, alphabet.find(policy.id), label)
+    return Reports(label, _ids_of(users, "user"), _ids_of(items, "item"), codes)
 
 
 def _reports_of_columns(columns: dict[str, Column], stated: str | None, alphabet: Alphabet, label: str) -> Reports:

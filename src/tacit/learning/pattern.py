@@ -1,0 +1,129 @@
+"""The pattern: which items each user rated, seen by the provider anyway, as popularity and a low-rank embedding.
+
+The embedding is a truncated singular value decomposition of the rated-or-not matrix, its rows scaled by count^-1/4 and
+its columns by count^-0.4: a heavy user or a popular item would otherwise drown the rest. The first pair of vectors
+says little more than popularity and is left out. Coordinates are as wide as their singular value to the power 3/2, so
+that one prior variance fits all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.learning.kernels import row_sums
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tacit.learning.matrix import ReportMatrix
+
+    Floats = NDArray[np.float32]
+    Doubles = NDArray[np.float64]
+
+_USER_POWER = -0.25
+_ITEM_POWER = -0.4
+_WIDTH_POWER = 1.5
+_POWER_ITERATIONS = 4
+_SPARE = 10
+_LEAST_SINGULAR = 1e-4
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pattern:
+    """Popularity and embedding of both sides.
+
+    Averaged over reports, the squared length of an embedded row is 1. A user's row follows from the items rated:
+    `place_scale` times count^-1/4 times the sum of `shares` times those items' rows.
+    """
+
+    user_popularity: Doubles
+    item_popularity: Doubles
+    users: Floats
+    items: Floats
+    shares: Doubles
+    place_scale: Doubles
+
+    @property
+    def dimensions(self) -> int:
+        """How many coordinates the embedding has."""
+        return len(self.place_scale)
+
+
+def no_pattern(matrix: ReportMatrix) -> Pattern:
+    """Return a pattern that says nothing."""
+    people, things = matrix.shape
+    nothing = np.zeros(0)
+    empty = np.zeros((people, 0), dtype=np.float32), np.zeros((things, 0), dtype=np.float32)
+    return Pattern(np.zeros((people, 0)), np.zeros((things, 0)), *empty, np.ones(things), nothing)
+
+
+def embed_pattern(matrix: ReportMatrix, dimensions: int, rng: np.random.Generator, threads: int) -> Pattern:
+    """Decompose which items were rated by whom."""
+    scaled = _Scaled(matrix, threads)
+    wanted = min(dimensions, min(matrix.shape) - 2)
+    if wanted < 1:
+        return no_pattern(matrix)
+    right, singular = scaled.leading(wanted + 1, rng)
+    kept = np.flatnonzero(singular > _LEAST_SINGULAR * singular[0])[1:]
+    right, singular = right[:, kept], singular[kept]
+    items, item_width = _widened(right, singular, scaled.item_counts)
+    users, user_width = _widened(scaled.times(right) / singular, singular, scaled.user_counts)
+    return Pattern(
+        user_popularity=popularity(scaled.user_counts),
+        item_popularity=popularity(scaled.item_counts),
+        users=users.astype(np.float32),
+        items=items.astype(np.float32),
+        shares=scaled.of_items,
+        place_scale=user_width / (item_width * singular),
+    )
+
+
+def popularity(counts: NDArray[np.int64]) -> Doubles:
+    """Return the logarithm of counts, standardised over reports, and its square less 1."""
+    logarithm = np.log1p(counts)
+    mean = np.average(logarithm, weights=counts)
+    deviation = np.sqrt(np.average((logarithm - mean) ** 2, weights=counts))
+    level = (logarithm - mean) / deviation if deviation > 0 else np.zeros(len(counts))
+    return np.column_stack([level, level**2 - 1])
+
+
+def _widened(vectors: Doubles, singular: Doubles, counts: NDArray[np.int64]) -> tuple[Doubles, float]:
+    """Make coordinates as wide as their singular value says, the average report's row of length 1."""
+    wide = vectors * singular**_WIDTH_POWER
+    length = np.average(np.square(wide).sum(axis=1), weights=counts)
+    width = 1 / np.sqrt(length) if length > 0 else 1.0
+    return wide * width, float(width)
+
+
+class _Scaled:
+    """The rated-or-not matrix with scaled rows and columns, never written out."""
+
+    def __init__(self, matrix: ReportMatrix, threads: int) -> None:
+        self.matrix, self.threads = matrix, threads
+        self.user_counts, self.item_counts = matrix.by_user.counts(), matrix.by_item.counts()
+        self.of_users = np.maximum(self.user_counts, 1.0) ** _USER_POWER
+        self.of_items = np.maximum(self.item_counts, 1.0) ** _ITEM_POWER
+
+    def times(self, right: Doubles) -> Doubles:
+        dense = (self.of_items[:, None] * right).astype(np.float32)
+        return self.of_users[:, None] * row_sums(self.matrix.by_user, dense, self.threads)
+
+    def transposed_times(self, left: Doubles) -> Doubles:
+        dense = (self.of_users[:, None] * left).astype(np.float32)
+        return self.of_items[:, None] * row_sums(self.matrix.by_item, dense, self.threads)
+
+    def leading(self, wanted: int, rng: np.random.Generator) -> tuple[Doubles, Doubles]:
+        """Find right singular vectors by subspace iteration from a random start."""
+        width = min(wanted + _SPARE, *self.matrix.shape)
+        basis = np.linalg.qr(rng.standard_normal((self.matrix.shape[1], width)))[0]
+        for _ in range(_POWER_ITERATIONS):
+            basis = np.linalg.qr(self.transposed_times(self.times(basis)))[0]
+        image = self.times(basis)
+        squares, turn = np.linalg.eigh(image.T @ image)
+        order = np.argsort(-squares, kind="stable")[:wanted]
+        right = basis @ turn[:, order]
+        signs = np.where(right.sum(axis=0) < 0, -1.0, 1.0)
+        return right * signs, np.sqrt(np.maximum(squares[order], 0.0))
