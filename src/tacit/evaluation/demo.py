@@ -5,13 +5,14 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.device import Device
+from tacit.device import Device, rank_items
+from tacit.evaluation.devices import OwnRatings, device_scores
 from tacit.evaluation.world import World, make_world
-from tacit.learning import MogMfOptions, ReportMatrix, fit
+from tacit.learning import ChannelMfOptions, MogMfOptions, ReportMatrix, fit
 from tacit.learning.prior import fit_prior
 from tacit.privacy.accounting import Totals, total_loss
 from tacit.privacy.audit import audit_policy
@@ -47,6 +48,8 @@ class DemoRow:
     noise_deviation: float
     estimated_mean: float
     held_out_error: float
+    provider_error: float
+    device_error: float
     recommended: tuple[int, ...]
     busiest: Totals
     values: NDArray[np.float64]
@@ -114,7 +117,7 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
     # A curious provider guesses best if it already knows the true histogram; grant it that.
     best_guess = posterior(channel.likelihood, histogram).argmax(axis=1)
     busiest = int(np.bincount(world.users).max())
-    error, recommended = _learn(world, symbols, policy)
+    learned = _learn(world, symbols, policy)
     return DemoRow(
         mechanism=mechanism,
         exact_loss=channel.exact_loss,
@@ -123,28 +126,54 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
         bytes_per_person=_bytes_sent(world, policy, symbols) / world.shape.people,
         guess_right=float((best_guess[symbols] == ranks).mean()),
         noise_deviation=channel.calibrate(histogram).noise_deviation,
-        estimated_mean=fit_prior(channel, symbol_counts).mean,
-        held_out_error=error,
-        recommended=recommended,
+        estimated_mean=fit_prior([(channel, symbol_counts)]).mean,
+        held_out_error=learned.paper,
+        provider_error=learned.provider,
+        device_error=learned.device,
+        recommended=learned.recommended,
         busiest=total_loss({policy: busiest}),
         values=channel.symbol_values,
         symbol_counts=symbol_counts,
     )
 
 
-def _learn(world: World, symbols: NDArray[np.uint16], policy: Policy) -> tuple[float, tuple[int, ...]]:
-    """Fit the paper's model to nine tenths of the reports.
+@dataclass(frozen=True, slots=True)
+class _Learned:
+    """Errors on true ratings held out: of the paper's model, of ours at the provider, and of ours on the device."""
 
-    Returns its error on the true ratings of the last tenth, and what it recommends to the first person.
-    """
+    paper: float
+    provider: float
+    device: float
+    recommended: tuple[int, ...]
+    """By the first person's own device."""
+
+
+def _learn(world: World, symbols: NDArray[np.uint16], policy: Policy) -> _Learned:
+    """Learn from nine tenths of the reports, and measure on the true ratings of the last tenth."""
     rng = np.random.default_rng(world.seed)
-    held_out = rng.random(len(symbols)) < _HELD_OUT
-    kept = ~held_out
-    matrix = ReportMatrix.of_symbols(world.users[kept], world.items[kept], symbols[kept], policy)
-    model = fit(matrix, MogMfOptions(rank=1), rng)
-    predicted = model.predict(world.users[held_out], world.items[held_out]).ratings
-    error = float(np.sqrt(np.mean((predicted - world.ratings[held_out]) ** 2)))
-    return error, tuple(int(item) for item in model.recommend(int(world.users[0]), _RECOMMENDED).items)
+    held = rng.random(len(symbols)) < _HELD_OUT
+    users, items = world.users[held], world.items[held]
+    matrix = ReportMatrix.of_symbols(world.users[~held], world.items[~held], symbols[~held], policy)
+    paper, ours = fit(matrix, MogMfOptions(rank=1), rng), fit(matrix, ChannelMfOptions(), rng)
+    own = OwnRatings(
+        world.users[~held], world.items[~held], world.ratings[~held], (world.shape.people, world.shape.items)
+    )
+    published = ours.item_model().as_published()
+    scores = device_scores(published, own)
+    low, high = float(world.scale.low), float(world.scale.high)
+    on_devices = np.clip(np.einsum("ic,ic->i", scores.users[users], scores.items[items]), low, high)
+    first = own.users == own.users[0]
+    ranking = rank_items(published, dict(zip(own.items[first].tolist(), own.ratings[first].tolist(), strict=True)))
+    return _Learned(
+        paper=_error(paper.predict(users, items).ratings, world.ratings[held]),
+        provider=_error(ours.predict(users, items).ratings, world.ratings[held]),
+        device=_error(on_devices, world.ratings[held]),
+        recommended=tuple(int(one.item) for one in ranking.recommend(_RECOMMENDED)),
+    )
+
+
+def _error(predicted: NDArray[Any], ratings: NDArray[Any]) -> float:
+    return float(np.sqrt(np.mean((predicted - ratings) ** 2)))
 
 
 def _bytes_sent(world: World, policy: Policy, symbols: NDArray[np.uint16]) -> int:

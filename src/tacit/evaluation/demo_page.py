@@ -33,7 +33,9 @@ COLUMNS = (
     ("guess right", "how often the best guess of one rating from one report is right"),
     ("noise sd", "standard deviation of one calibrated report"),
     ("mean learned", "mean rating learned from all reports together"),
-    ("error", "RMSE of the paper's model (mog-mf, rank 1), learned from the reports, on true ratings held out"),
+    ("paper", "RMSE of the paper's model (mog-mf, rank 1), learned from the reports, on true ratings held out"),
+    ("provider", "the same of channel-mf, which knows the channel and uses which items were rated"),
+    ("device", "the same of devices that rank with their own true ratings and what the provider published"),
     ("total, pure", "epsilon of the busiest person"),
     ("total, 1e-6", "the same at delta = 1e-6"),
 )
@@ -52,6 +54,8 @@ def cells(demo: Demo) -> list[list[str]]:
             f"{row.noise_deviation:.2f}",
             f"{row.estimated_mean:.2f}",
             f"{row.held_out_error:.3f}",
+            f"{row.provider_error:.3f}",
+            f"{row.device_error:.3f}",
             decimal_text(row.busiest.pure),
             f"{row.busiest.approximate:.0f}",
         ]
@@ -75,18 +79,20 @@ def summary(demo: Demo) -> tuple[str, str, str]:
     provider = (
         f"A curious provider who already knows the histogram guesses a rating right {demo.guess_right_without:.1%} of "
         f"the time with no report at all; the column 'guess right' is what it reaches with one. From all reports "
-        f"together it learns the mean rating; the true one is {demo.true_mean:.2f}. The column 'error' is that of the "
-        f"paper's model, fitted to reports as they are; the best constant has {demo.constant_error:.3f}. "
+        f"together it learns the mean rating; the true one is {demo.true_mean:.2f}. The last columns "
+        "before the totals are errors on true ratings held out: of the paper's model, fitted to reports as they are, of "
+        "channel-mf, which knows the channel, and of "
+        f"devices that rank by themselves; the best constant has {demo.constant_error:.3f}. "
         f"{_recommendation(demo)}"
     )
     return world_text, walk, provider
 
 
 def _recommendation(demo: Demo) -> str:
-    """Say what the provider would recommend to the person whose rating was followed."""
+    """Say what the device of the person whose rating was followed recommends."""
     row, titles = demo.rows[0], demo.world.titles()
     shown = ", ".join(f"'{titles[item]}'" for item in row.recommended)
-    return f"From the reports of {row.mechanism} it would recommend to the person above: {shown}."
+    return f"With the reports of {row.mechanism}, the device of the person above recommends: {shown}."
 
 
 def save_demo_page(demo: Demo, path: Path) -> None:
