@@ -101,6 +101,20 @@ def test_priors_come_from_files_and_from_reports(run: Callable[..., Any], tmp_pa
     assert float(prior[3] + prior[4]) > 0.8
 
 
+@pytest.mark.parametrize("mechanism", ["randomized-response", "duchi", "tailored"])
+def test_reports_of_any_policy_make_a_prior(run: Callable[..., Any], tmp_path: Path, mechanism: str) -> None:
+    rows = "\n".join(f"{user},1,5" for user in range(2000))
+    (tmp_path / "ratings.csv").write_text(f"user,item,rating\n{rows}\n", encoding="utf-8")
+    run("policy", "new", "--scale", "1:5:1", "--epsilon", "3", "--mechanism", mechanism, "-o", "first.json")
+    run("perturb", "ratings.csv", "--policy", "first.json", "-o", "reports.parquet")
+    new = ["policy", "new", "--scale", "1:5:1", "--epsilon", "1", "--mechanism", "tailored"]
+    assert run(*new, "--prior", "reports.parquet", "-o", "second.json").status == 0
+    prior = Policy.load("second.json").claim.prior
+    assert prior is not None
+    assert float(prior[4]) > 0.5
+    assert "never from true ratings" in " ".join(run("policy", "new", "--help").out.split())
+
+
 def test_noise_is_reported_in_intervals(run: Callable[..., Any], tmp_path: Path) -> None:
     done = run(
         "noise",

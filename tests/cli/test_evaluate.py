@@ -103,13 +103,66 @@ def test_a_row_has_every_field_of_the_contract(evaluate: Callable[..., Any]) -> 
 
 
 def test_every_mechanism_goes_with_every_model(evaluate: Callable[..., Any]) -> None:
-    mechanisms, models = ",".join(STUDIED_MECHANISMS), ",".join(STUDIED_MODELS)
-    found = rows_of(evaluate("--mechanism", mechanisms, "--model", models, "--rank", "2", "--json"))
-    assert len(found) == len(STUDIED_MECHANISMS) * (len(STUDIED_MODELS) - 1) + 1
+    with_channel = [mechanism for mechanism in STUDIED_MECHANISMS if mechanism != "laplace"]
+    without = [model for model in STUDIED_MODELS if model != "channel-mf"]
+    found = []
+    for mechanisms, models in ((with_channel, STUDIED_MODELS), (["laplace"], without)):
+        wanted = ["--mechanism", ",".join(mechanisms), "--model", ",".join(models)]
+        found += rows_of(evaluate(*wanted, "--rank", "2", "--json"))
+    assert len(found) == len(STUDIED_MECHANISMS) * (len(STUDIED_MODELS) - 1) - 1 + 2  # pg-mf is there both times
     assert {row["model"]: row["rank"] for row in found} == dict.fromkeys(STUDIED_MODELS, 2) | {
         "offsets": None,
         "global-mean": None,
     }
+
+
+def where(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    return [(row["mechanism"], row["model"], row["at"]) for row in rows]
+
+
+def test_predictions_are_made_at_both_places(evaluate: Callable[..., Any]) -> None:
+    wanted = ["--mechanism", "bounded-laplace,none", "--model", "channel-mf,mf-als,pg-mf", "--epsilon", "1"]
+    both = rows_of(evaluate(*wanted, "--at", "provider,device", "--json"))
+    assert where(both) == [
+        (mechanism, model, place)
+        for mechanism in ("bounded-laplace", "none")
+        for model in ("channel-mf", "mf-als")
+        for place in ("provider", "device")
+    ] + [("pg-mf", "pg-mf", "device")]
+    # Each place gives the same alone.
+    device = rows_of(evaluate(*wanted, "--at", "device", "--json"))
+    assert device == [row for row in both if row["at"] == "device"]
+    assert all(row["n_train"] + row["n_test"] == 240 for row in both)
+
+
+def test_a_model_that_no_device_can_rank_with_is_left_out_with_a_line(evaluate: Callable[..., Any]) -> None:
+    done = evaluate("--model", "offsets,mf-als,global-mean", "--at", "provider,device", "--json")
+    assert done.status == 0
+    assert done.err.splitlines() == [
+        f"{model} is left out on the device: it has no item factors to rank with"
+        for model in ("offsets", "global-mean")
+    ]
+    blp = "bounded-laplace"
+    assert where(done.json["rows"]) == [
+        (blp, "offsets", "provider"),
+        (blp, "mf-als", "provider"),
+        (blp, "mf-als", "device"),
+        (blp, "global-mean", "provider"),
+    ]
+    alone = evaluate("--model", "offsets,mf-als", "--at", "device", "--json")
+    assert (alone.status, alone.err.count("\n")) == (0, 1)
+    assert where(alone.json["rows"]) == [(blp, "mf-als", "device")]
+
+
+def test_the_pattern_and_the_reports_can_be_switched_off(evaluate: Callable[..., Any]) -> None:
+    figures = {}
+    for switch in ("pattern=on", "pattern=off", "reports=off", "tune=off"):
+        line = ["--model", "channel-mf", "--at", "provider,device", "--option", f"channel-mf.{switch}", "--json"]
+        rows = rows_of(evaluate(*line))
+        name, value = switch.split("=")
+        assert {row["options"][name] for row in rows} == {value == "on"}
+        figures[switch] = tuple(row["rmse"] for row in rows)
+    assert len({device for _, device in figures.values()}) == len(set(figures.values())) == 4
 
 
 def test_options_reach_their_model_and_no_other(evaluate: Callable[..., Any]) -> None:
@@ -212,8 +265,19 @@ BAD: dict[str, tuple[list[str], list[str]]] = {
     "pg-mf as a mechanism": (["--mechanism", "pg-mf"], ["mechanism 'pg-mf'", "choose one of"]),
     "unknown model": (["--model", "knn"], ["no model 'knn'", "choose one of mog-mf", "pg-mf"]),
     "unknown place": (["--at", "cloud"], ["'cloud' is no place", "write provider or device"]),
-    "the device": (["--at", "device"], ["device", "write --at provider"]),
-    "both places": (["--at", "provider,device", "--model", "pg-mf,svd"], ["device", "write --at provider"]),
+    "place twice": (["--at", "device,device"], ["'device,device'", "place twice", "name each once"]),
+    "nothing for the device": (
+        ["--at", "device", "--model", "offsets,global-mean"],
+        ["offsets, global-mean has no item factors for a device to rank with", "write --at provider"],
+    ),
+    "no channel": (
+        ["--mechanism", "laplace", "--model", "channel-mf"],
+        ["channel-mf reads reports through their channel", "laplace noise has none", "choose clamped-laplace"],
+    ),
+    "no switch": (
+        ["--model", "channel-mf", "--option", "channel-mf.pattern=perhaps"],
+        ["pattern", "perhaps"],
+    ),
     "unknown option": (["--option", "mog-mf.colour=red"], ["mog-mf has no option 'colour'", "rank=3"]),
     "option of no model": (["--option", "rank=3"], ["option 'rank' is of no model", "a dot, a name"]),
     "option of another model": (["--option", "svd.rank=3"], ["option 'svd.rank'", "write one of mog-mf"]),

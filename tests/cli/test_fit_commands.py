@@ -188,7 +188,7 @@ BAD_LINES = {
     "reports twice": (["fit", "reports.parquet", "reports.parquet", *FIT[2:]], "keep one report per user and item"),
     "ratings as reports": (["fit", "ratings.csv", *FIT[2:]], "no column 'symbol'"),
     "the wrong policy": (["fit", "reports.parquet", "--policy", "other.json", "-o", "model"], "was not given"),
-    "unknown model": ([*FIT, "--model", "magic"], "no model 'magic'; choose one of mog-mf, mf-als"),
+    "unknown model": ([*FIT, "--model", "magic"], "no model 'magic'; choose one of mog-mf, channel-mf, mf-als"),
     "unknown option": ([*FIT, "--option", "depth=3"], "mog-mf has no option 'depth'; its options and their defaults"),
     "option of another model": ([*FIT, "--option", "epochs=3"], "rank=3, components=4"),
     "option without value": ([*FIT, "--option", "rank"], "'rank' is not NAME=VALUE"),

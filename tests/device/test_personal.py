@@ -117,7 +117,7 @@ def test_without_beliefs_there_is_a_default_prior(level: float) -> None:
     model = ItemModel(STARS, Vocabulary.of(range(30)), level, np.zeros(30, np.float32), factors)
     rated, ratings = make_ratings()
     person = fit_person(model, rated, ratings)
-    size = 2 * np.mean(factors[:, 0].astype(float) ** 2)
+    size = 2 * np.median(factors[:, 0].astype(float) ** 2)
     among_ratings = 0.15 * (0.3 * 4) ** 2
     variances = [among_ratings, among_ratings / size] if level else [25 / size]
     design = np.column_stack([np.ones(len(rated)), factors[rated, 0]])[:, 0 if level else 1 :].astype(float)

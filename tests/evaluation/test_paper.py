@@ -30,6 +30,8 @@ from tacit.evaluation.paper.methods import (
     PGMF_WEAKEST,
     PUBLISHED,
     RANKED,
+    TACIT,
+    TACIT_DEVICE,
     TUNED,
 )
 from tacit.evaluation.paper.records import FoldTable, Place, options_text
@@ -54,7 +56,7 @@ if TYPE_CHECKING:
 EFFORT = Effort(("0.1", "1"), 2, (0,), (1, 3))
 TINY = Plan("tiny", EFFORT, EFFORT, EFFORT, EFFORT, None, ("0.1",))
 
-ALL_METHODS = (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF, BASELINE, CONSTANT)
+ALL_METHODS = (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF, TACIT, TACIT_DEVICE, BASELINE, CONSTANT)
 
 
 def row(method: Method, options: Options, epsilon: str, place: Place, **measures: float) -> dict[str, Any]:
@@ -67,7 +69,7 @@ def row(method: Method, options: Options, epsilon: str, place: Place, **measures
         "epsilon": epsilon,
         "model": options.model,
         "options": options_text(options),
-        "at": "provider",
+        "at": method.at,
         "data_sha256": "0",
         "seed": place.seed,
         "folds": 10,
@@ -101,8 +103,8 @@ def test_readings_are_about_equally_rich_for_every_method() -> None:
 
 
 def test_every_method_has_a_style_that_grey_can_tell_apart() -> None:
-    assert {method.key for method in ALL_METHODS} <= set(STYLES)
-    assert len({(style.dashes, style.marker) for style in STYLES.values()}) == len(STYLES)
+    keys = {method.key for method in ALL_METHODS} | {"everything"}
+    assert len({(STYLES[key].dashes, STYLES[key].marker) for key in keys}) == len(keys)
 
 
 def test_every_setting_is_asked_for_once() -> None:

@@ -110,7 +110,7 @@ def test_an_item_model_comes_back_as_published(tmp_path: Path, ids: Any, rank: i
     assert names_in(tmp_path / "items") == ["items.json", "items.npz"]
     assert names_in(tmp_path) == ["items"]
     with np.load(tmp_path / "items" / "items.npz", allow_pickle=False) as arrays:  # any NumPy can read it
-        assert arrays["factors"].shape == (len(ids), rank)
+        assert arrays["factors"].shape == (rank, len(ids))
         assert arrays["factors"].dtype == np.int8
 
 
@@ -493,11 +493,11 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "factors of others": (arrays_with(factors=np.ones((4, 2), np.int8)), "item factors are float32 of shape"),
     "factors without shape": (arrays_with(factors=np.int8(1)), "item factors are int8 of shape"),
     "factors without scales": (arrays_with(factors_scales=None), "has no array 'factors_scales'"),
-    "scales of others": (arrays_with(factors_scales=np.ones(3, np.float32)), "scales of item factors are float32 of"),
-    "infinite scales": (arrays_with(factors_scales=np.full(2, np.inf, np.float32)), "not all finite"),
+    "scales of others": (arrays_with(factors_scales=np.ones(2, np.float32)), "scales of item factors are float32 of"),
+    "infinite scales": (arrays_with(factors_scales=np.full(3, np.inf, np.float32)), "not all finite"),
     "scales that are not numbers": (arrays_with(traits_scales=np.full(4, np.nan, np.float32)), "not all finite"),
     "large codes and scales": (
-        arrays_with(factors=np.full((3, 2), 127, np.int8), factors_scales=np.full(2, 9e14, np.float32)),
+        arrays_with(factors=np.full((2, 3), 127, np.int8), factors_scales=np.full(3, 9e14, np.float32)),
         "item factors are not all finite",
     ),
     "negative uncertainties": (

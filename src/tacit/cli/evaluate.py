@@ -17,7 +17,7 @@ from tacit.evaluation.results import ResultStore
 from tacit.evaluation.rows import Row
 from tacit.evaluation.rows import evaluate as run_evaluation
 from tacit.evaluation.run import MOST_JOBS
-from tacit.evaluation.setting import DEVICE, PG_MF, PROVIDER, STUDIED_MODELS, Setting, grid
+from tacit.evaluation.setting import DEVICE, PLACES, PROVIDER, STUDIED_MODELS, Setting, grid, ranks_on_devices
 from tacit.evaluation.source import DataSource
 from tacit.learning.kernels import default_threads
 from tacit.privacy.exact import decimal_text, parse_epsilon
@@ -94,16 +94,17 @@ def evaluate(
       tacit evaluate ratings.csv --scale 1:5:1 --epsilon 0.5,1,2 --mechanism bounded-laplace,none \\
         --model mog-mf,mf-als --option mf-als.regularisation=10
     """
-    chosen = _models(_names(models, "model"), rank, lines)
-    _check_places(_names(places, "place"), chosen)
-    wanted = _epsilons(epsilons)
-    settings = list(grid(_names(mechanisms, "mechanism"), wanted, chosen, seed=seed, folds=folds))
-    _check_output(output)
+    chosen = _models(names_of(models, "model"), rank, lines)
+    where = names_of(places, "place")
+    _check_places(where, chosen)
+    wanted = epsilons_of(epsilons)
+    settings = list(grid(names_of(mechanisms, "mechanism"), wanted, chosen, places=where, seed=seed, folds=folds))
+    check_output(output)
     source = DataSource(ratings, scale, rounding)
     data = source.load()
     _check_threshold(threshold, data)
     cores = default_threads()
-    _announce(data, settings, jobs or cores)
+    announce(data, settings, jobs or cores)
     store = ResultStore(cache_folder() / "folds")
     with study_progress() as watch:
         rows = run_evaluation(source, settings, store, jobs=jobs or cores, threshold=threshold, data=data, watch=watch)
@@ -125,7 +126,8 @@ def write_rows(rows: Sequence[Row], path: str) -> None:
     write_columns(path, columns, {})
 
 
-def _names(text: str, what: str) -> list[str]:
+def names_of(text: str, what: str) -> list[str]:
+    """Read names between commas, each once."""
     names = [name.strip() for name in text.split(",")]
     if not all(names):
         raise InvalidInputError(f"{text[:40]!r} names no {what} between two commas; write one or more, such as a,b")
@@ -133,8 +135,9 @@ def _names(text: str, what: str) -> list[str]:
     return names
 
 
-def _epsilons(text: str) -> list[str]:
-    epsilons = [decimal_text(parse_epsilon(epsilon)) for epsilon in _names(text, "epsilon")]
+def epsilons_of(text: str) -> list[str]:
+    """Read epsilons between commas, in their plain form."""
+    epsilons = [decimal_text(parse_epsilon(epsilon)) for epsilon in names_of(text, "epsilon")]
     _check_distinct(epsilons, text, "epsilon")  # 1 and 1.0 are the same
     return epsilons
 
@@ -164,13 +167,16 @@ def _models(names: list[str], rank: int | None, lines: Sequence[str]) -> list[Op
 
 def _check_places(places: list[str], models: list[Options]) -> None:
     for place in places:
-        if place not in (PROVIDER, DEVICE):
-            raise InvalidInputError(f"{place[:40]!r} is no place to predict at; write {PROVIDER} or {DEVICE}")
-    if DEVICE in places and any(options.model != PG_MF for options in models):
-        raise InvalidInputError("ranking on the device is not part of this version of tacit; write --at provider")
+        if place not in PLACES:
+            raise InvalidInputError(f"{place[:40]!r} is no place to predict at; write {' or '.join(PLACES)}")
+    without = [options.model for options in models if DEVICE in places and not ranks_on_devices(options)]
+    if without and PROVIDER not in places and len(without) == len(models):
+        raise ModelError(f"{', '.join(without)} has no item factors for a device to rank with; write --at {PROVIDER}")
+    for model in without:
+        note(f"{model} is left out on the device: it has no item factors to rank with")
 
 
-def _check_output(output: str | None) -> None:
+def check_output(output: str | None) -> None:
     """Refuse a place that could not be written to before a long study, not after it."""
     if output is None:
         return
@@ -185,7 +191,8 @@ def _check_threshold(threshold: float | None, data: RatingData) -> None:
         raise InvalidInputError(f"threshold {threshold:g} is outside {low:g} to {high:g}; choose one on the scale")
 
 
-def _announce(data: RatingData, settings: Sequence[Setting], jobs: int) -> None:
+def announce(data: RatingData, settings: Sequence[Setting], jobs: int) -> None:
+    """Say what a study needs, if that is much, and how large it is, if somebody is there to read it."""
     needed = jobs * _BYTES_A_RATING * len(data)
     if needed > _MUCH_MEMORY:
         note(f"it takes up to about {needed / 1e9:.1f} GB of memory on {jobs} processes")

@@ -61,7 +61,8 @@ def fit(
     of threads. Ctrl-C ends the fit early: the model is then saved as it was
     after the last whole iteration, with status 0; a second one gives up.
 
-    Models are mog-mf (the paper's), mf-als, mf-sgd, svd, offsets and
+    Models are channel-mf (ours: it knows the policies' channels), mog-mf (the
+    paper's), mf-als, mf-sgd, svd, offsets and
     global-mean; a wrong --option lists a model's options and their defaults.
 
     \b

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SHOWN = 40
-_WORDS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 def settings_of(lines: Sequence[str]) -> dict[str, str]:

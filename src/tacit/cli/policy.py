@@ -38,8 +38,8 @@ def policy() -> None:
     "--prior",
     "prior_source",
     metavar="SOURCE",
-    help="For tailored: uniform, a CSV file of rating,weight, or a Parquet file of earlier reports. "
-    "Default: a generic bell at 0.6 of the width.",
+    help="For tailored: uniform, a CSV file of rating,weight from public knowledge, or a Parquet file of earlier "
+    "reports under any policy. Never from true ratings. Default: a generic bell at 0.6 of the width.",
 )
 @click.option("-o", "--output", default="policy.json", show_default=True, metavar="FILE", help="Where to write it.")
 @json_option
@@ -48,10 +48,14 @@ def new(
 ) -> None:
     """Make a policy and write it to a file.
 
+    The mechanism tailored fits its reports to a prior: what is held likely of ratings before they are reported. A prior
+    comes from public knowledge or from perturbed reports, never from true ratings; a wrong one costs accuracy, not
+    privacy.
+
     \b
     Example:
       tacit policy new --scale 1:5:1 --epsilon 1 --mechanism bounded-laplace -o policy.json
-      tacit policy new --scale -10:10:0.25 --epsilon 2 --mechanism tailored --prior ratings-histogram.csv
+      tacit policy new --scale 1:5:1 --epsilon 1 --mechanism tailored --prior reports.parquet -o tailored.json
     """
     if prior_source is not None and mechanism != "tailored":
         raise click.UsageError(f"--prior is for the mechanism tailored, not {mechanism}; leave it out")

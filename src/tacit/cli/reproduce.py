@@ -75,6 +75,7 @@ def _document(verdict: Verdict) -> dict[str, Any]:
         "measured": verdict.measured,
         "why": verdict.why,
         "readings": dict(verdict.readings),
+        "with_tacit": verdict.with_tacit,
     }
 
 

@@ -155,9 +155,8 @@ def _learn(world: World, symbols: NDArray[np.uint16], policy: Policy) -> _Learne
     users, items = world.users[held], world.items[held]
     matrix = ReportMatrix.of_symbols(world.users[~held], world.items[~held], symbols[~held], policy)
     paper, ours = fit(matrix, MogMfOptions(rank=1), rng), fit(matrix, ChannelMfOptions(), rng)
-    own = OwnRatings(
-        world.users[~held], world.items[~held], world.ratings[~held], (world.shape.people, world.shape.items)
-    )
+    true, shape = world.ratings.astype(np.float64), (world.shape.people, world.shape.items)
+    own = OwnRatings(world.users[~held], world.items[~held], true[~held], shape)
     published = ours.item_model().as_published()
     scores = device_scores(published, own)
     low, high = float(world.scale.low), float(world.scale.high)

@@ -80,8 +80,8 @@ def summary(demo: Demo) -> tuple[str, str, str]:
         f"A curious provider who already knows the histogram guesses a rating right {demo.guess_right_without:.1%} of "
         f"the time with no report at all; the column 'guess right' is what it reaches with one. From all reports "
         f"together it learns the mean rating; the true one is {demo.true_mean:.2f}. The last columns "
-        "before the totals are errors on true ratings held out: of the paper's model, fitted to reports as they are, of "
-        "channel-mf, which knows the channel, and of "
+        "before the totals are errors on true ratings held out: of the paper's model, fitted to reports as they are, "
+        "of channel-mf, which knows the channel, and of "
         f"devices that rank by themselves; the best constant has {demo.constant_error:.3f}. "
         f"{_recommendation(demo)}"
     )

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import TacitError
+from tacit.evaluation.devices import OwnRatings, device_scores
 from tacit.evaluation.metrics import HeldOut, Metrics, Scores, measure
 from tacit.evaluation.pg_mf import PgMfOptions, PgMfRun, run_pg_mf
 from tacit.evaluation.pg_mf_devices import DeviceRatings, middle_and_half_width
+from tacit.evaluation.setting import PROVIDER, Setting
 from tacit.evaluation.splits import folds_of
+from tacit.evaluation.tailoring import tailored_reports
 from tacit.learning import Model, ReportMatrix, fit
 from tacit.learning.matrix import Rows
 from tacit.privacy.continuous import draw_laplace_noise
+from tacit.privacy.mechanisms import TAILORED
 from tacit.privacy.noise import NO_NOISE, UNBOUNDED
 from tacit.privacy.policy import Policy
 
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tacit.evaluation.ratings import RatingData
-    from tacit.evaluation.setting import Setting
     from tacit.privacy.scale import RatingScale
 
     Chosen = NDArray[np.bool_]
@@ -62,7 +65,7 @@ def run_fold(data: RatingData, setting: Setting, fold: int, *, threshold: float,
         scores, iterations = _scores_of_devices(run), setting.options.rounds
     else:
         model = _fit(data, ~held, setting, fold, threads)
-        scores, iterations = scores_of(model, data.shape), len(model.trace.iterations)
+        scores, iterations = _scores_at(setting.at, model, data, ~held), len(model.trace.iterations)
     seconds = time.perf_counter() - began
     held_out = HeldOut(data.users.codes[held], data.items.codes[held], data.ratings[held])
     found = measure(scores, held_out, _trained(data, ~held), data.scale, threshold=threshold, threads=threads)
@@ -81,9 +84,19 @@ def simulated_reports(data: RatingData, kept: Chosen, setting: Setting, fold: in
     if setting.mechanism == UNBOUNDED:
         noise = draw_laplace_noise(len(ratings), data.scale, float(setting.epsilon or 0), rng)
         return ReportMatrix.of_values(users, items, ratings + noise, data.scale)
+    if setting.mechanism == TAILORED:
+        return tailored_reports(users, items, data.ranks[kept], data.scale, str(setting.epsilon), rng=rng)
     policy = _policy(setting.mechanism, data.scale, str(setting.epsilon))
     words = rng.integers(0, 2**64, len(ratings), dtype=np.uint64, endpoint=False)
     return ReportMatrix.of_symbols(users, items, policy.channel.draw(data.ranks[kept], words), policy)
+
+
+def _scores_at(place: str, model: Model, data: RatingData, kept: Chosen) -> Scores:
+    """Score where the setting says: at the provider from reports alone, or on devices from what is published."""
+    if place == PROVIDER:
+        return scores_of(model, data.shape)
+    own = OwnRatings(data.users.codes[kept], data.items.codes[kept], data.ratings[kept], data.shape)
+    return device_scores(model.item_model().as_published(), own)
 
 
 def scores_of(model: Model, shape: tuple[int, int]) -> Scores:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InvalidInputError, MechanismError, ModelError
 from tacit.evaluation.pg_mf import PgMfOptions
-from tacit.learning import MODELS, Options
+from tacit.learning import MODELS, ChannelMfOptions, Options
 from tacit.privacy.exact import decimal_text, parse_epsilon
 from tacit.privacy.mechanisms import MECHANISMS
 from tacit.privacy.noise import NO_NOISE, UNBOUNDED
@@ -15,7 +15,7 @@ from tacit.privacy.noise import NO_NOISE, UNBOUNDED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-PROVIDER, DEVICE = "provider", "device"
+PROVIDER, DEVICE = PLACES = ("provider", "device")
 PG_MF = PgMfOptions.model
 
 STUDIED_MECHANISMS = (*MECHANISMS, UNBOUNDED, NO_NOISE)
@@ -41,9 +41,16 @@ class Setting:
         """Refuse what does not go together."""
         is_pg_mf = isinstance(self.options, PgMfOptions)
         _check_mechanism(self.mechanism, (PG_MF,) if is_pg_mf else STUDIED_MECHANISMS)
-        if (self.at == DEVICE) != is_pg_mf:
-            msg = f"{self.options.model} predicts at the {DEVICE if is_pg_mf else PROVIDER}, not at {self.at[:40]!r}"
-            raise ModelError(f"{msg}; ranking on the device with other models is not part of this version of tacit")
+        if self.at not in PLACES or (is_pg_mf and self.at != DEVICE):
+            places = DEVICE if is_pg_mf else " or ".join(PLACES)
+            raise ModelError(f"{self.options.model} predicts at the {places}, not at {self.at[:40]!r}; choose one")
+        if self.at == DEVICE and not ranks_on_devices(self.options):
+            raise ModelError(f"{self.options.model} has no item factors for a device to rank with; choose {PROVIDER}")
+        if self.mechanism == UNBOUNDED and isinstance(self.options, ChannelMfOptions):
+            raise MechanismError(
+                f"{self.options.model} reads reports through their channel, and {UNBOUNDED} noise has none; choose "
+                "clamped-laplace"
+            )
         if (self.epsilon is None) != (self.mechanism == NO_NOISE):
             raise InvalidInputError(f"epsilon {self.epsilon} does not go with {self.mechanism!r}; only none has none")
         if self.epsilon is not None and decimal_text(parse_epsilon(self.epsilon)) != self.epsilon:
@@ -76,6 +83,11 @@ class Setting:
         }
 
 
+def ranks_on_devices(options: Options) -> bool:
+    """Tell whether a model has something that a device can rank with: item factors."""
+    return hasattr(options, "rank")
+
+
 def _check_mechanism(mechanism: str, known: Sequence[str] = (*STUDIED_MECHANISMS, PG_MF)) -> None:
     if mechanism not in known:
         listed = ", ".join(known)
@@ -88,16 +100,27 @@ def check_folds(folds: int) -> None:
         raise InvalidInputError(f"{folds} folds leave nothing to learn from; choose at least 2")
 
 
-def grid(
-    mechanisms: Iterable[str], epsilons: Iterable[str], models: Iterable[Options], *, seed: int = 0, folds: int = 10
+def grid(  # noqa: PLR0913 - one for each thing that is varied, and two about how
+    mechanisms: Iterable[str],
+    epsilons: Iterable[str],
+    models: Iterable[Options],
+    *,
+    places: Sequence[str] = (PROVIDER,),
+    seed: int = 0,
+    folds: int = 10,
 ) -> Iterator[Setting]:
-    """Combine mechanisms, epsilons and models; what has no epsilon, or no mechanism of its choice, comes once."""
+    """Combine mechanisms, epsilons, models and places; what has no epsilon, or no mechanism of its choice, comes once.
+
+    A model that no device can rank with is left out there.
+    """
     mechanisms, epsilons, models = list(mechanisms), list(epsilons), list(models)
     usual = [options for options in models if not isinstance(options, PgMfOptions)]
     for mechanism in mechanisms:
         _check_mechanism(mechanism)
         for epsilon in [None] if mechanism == NO_NOISE else epsilons:
-            yield from (Setting(mechanism, epsilon, options, seed, folds) for options in usual)
+            for options in usual:
+                there = [place for place in places if place == PROVIDER or ranks_on_devices(options)]
+                yield from (Setting(mechanism, epsilon, options, seed, folds, place) for place in there)
     for options in models:
         if isinstance(options, PgMfOptions):
             yield from (Setting(PG_MF, epsilon, options, seed, folds, DEVICE) for epsilon in epsilons)

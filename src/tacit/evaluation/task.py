@@ -23,15 +23,18 @@ _FORMAT = "tacit-fold/1"
 _COMPUTING = (
     "tables.py",
     "privacy/**/*.py",
+    "device/personal.py",
     "learning/**/*.py",
     "evaluation/catalogue.py",
     "evaluation/dataset*.py",
+    "evaluation/devices.py",
     "evaluation/fold.py",
     "evaluation/metrics.py",
     "evaluation/top_lists.py",
     "evaluation/pg_mf*.py",
     "evaluation/ratings.py",
     "evaluation/splits.py",
+    "evaluation/tailoring.py",
     "evaluation/world.py",
 )
 

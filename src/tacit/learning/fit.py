@@ -106,14 +106,16 @@ def _check_seed(seed: int | None) -> None:
 def memory_needed(matrix: ReportMatrix, options: Options) -> int:
     """Estimate how many bytes a fit takes at its peak, the reports included."""
     people, things = matrix.shape
-    rank = getattr(options, "rank", 0) + (2 * MOST_PLACES if isinstance(options, ChannelMfOptions) else 0)
+    rank = getattr(options, "rank", 0)
+    if isinstance(options, ChannelMfOptions):
+        rank += 2 * min(MOST_PLACES, options.dimensions) * options.pattern
     stride = -(-(rank + 2) // _LINE) * _LINE
     factors = 4 * stride * (people + things) + 8 * rank * (people + things)
     # A copy of the users' factors, to see how far they moved; plain values less the mean, for offsets.
     extra = 4 * stride * people + (4 * matrix.reports if matrix.symbol_values is None else 0)
     if isinstance(options, ChannelMfOptions):
         # Rows in the order of a sweep, variances and centres, the embedding and what it is found from.
-        extra += 4 * (4 * stride + 30 * options.dimensions * options.pattern) * (people + things)
+        extra += 4 * (2 * stride + 4 * options.dimensions * options.pattern) * (people + things)
     elif isinstance(options, MfSgdOptions):
         extra += matrix.reports * (4 + 4 + 4 + 8 + 4 + matrix.by_user.values.itemsize)
     elif isinstance(options, SvdOptions) or getattr(options, "start", "") == "svd":

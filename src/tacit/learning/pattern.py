@@ -29,6 +29,8 @@ _WIDTH_POWER = 1.5
 _POWER_ITERATIONS = 4
 _SPARE = 10
 _LEAST_SINGULAR = 1e-4
+_LEAST_DEVIATION = 1e-9  # equal counts differ by rounding
+_FARTHEST = 6.0  # deviations: among items of nearly equal counts, one that differs could be anywhere
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -68,6 +70,8 @@ def embed_pattern(matrix: ReportMatrix, dimensions: int, rng: np.random.Generato
         return no_pattern(matrix)
     right, singular = scaled.leading(wanted + 1, rng)
     kept = np.flatnonzero(singular > _LEAST_SINGULAR * singular[0])[1:]
+    if not len(kept):  # everybody rated everything: there is nothing to tell them apart by
+        return no_pattern(matrix)
     right, singular = right[:, kept], singular[kept]
     items, item_width = _widened(right, singular, scaled.item_counts)
     users, user_width = _widened(scaled.times(right) / singular, singular, scaled.user_counts)
@@ -82,11 +86,15 @@ def embed_pattern(matrix: ReportMatrix, dimensions: int, rng: np.random.Generato
 
 
 def popularity(counts: NDArray[np.int64]) -> Doubles:
-    """Return the logarithm of counts, standardised over reports, and its square less 1."""
-    logarithm = np.log1p(counts)
+    """Return the logarithm of counts, standardised over reports, and its square less 1.
+
+    Rows without reports, which could be any distance away, are like the least popular with one.
+    """
+    logarithm = np.log1p(np.maximum(counts, counts[counts > 0].min()))
     mean = np.average(logarithm, weights=counts)
     deviation = np.sqrt(np.average((logarithm - mean) ** 2, weights=counts))
-    level = (logarithm - mean) / deviation if deviation > 0 else np.zeros(len(counts))
+    level = (logarithm - mean) / deviation if deviation > _LEAST_DEVIATION else np.zeros(len(counts))
+    level = np.clip(level, -_FARTHEST, _FARTHEST)
     return np.column_stack([level, level**2 - 1])
 
 

@@ -57,7 +57,9 @@ def point(  # noqa: PLR0913 - as above
 ) -> Point | None:
     """Choose, in every fold, the setting that is best by the measure in all other folds of its seed."""
     scale = next(iter(table.scales(data)), "")
-    candidates = [table.of(data, scale, method.mechanism, epsilon, options) for options in method.options(reading)]
+    candidates = [
+        table.of(data, scale, method.mechanism, epsilon, options, at=method.at) for options in method.options(reading)
+    ]
     candidates = [found for found in candidates if found]
     if not candidates:
         return None

@@ -19,11 +19,12 @@ MEASURES = {"rmse": "RMSE", "f_score": "F-score", "f_score_all": "F-score over a
 
 # Which settings the paper's method and its rival may use.
 MAIN = "every method is taken at its best rank"
+ALL_TUNED = "every method is tuned"
 KINDEST = "the paper's method is tuned and its rival is not"
 PAIRS = {
     "every method is taken at rank 3": (PUBLISHED, PUBLISHED),
     MAIN: (RANKED, RANKED),
-    "every method is tuned": (TUNED, TUNED),
+    ALL_TUNED: (TUNED, TUNED),
     KINDEST: (TUNED, PUBLISHED),
 }
 

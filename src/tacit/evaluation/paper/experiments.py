@@ -17,6 +17,8 @@ from tacit.evaluation.paper.methods import (
     PGMF,
     PGMF_CONTROLS,
     RANKS,
+    TACIT,
+    TACIT_DEVICE,
     Method,
 )
 from tacit.evaluation.source import DataSource
@@ -125,11 +127,16 @@ MECHANISMS = Experiment(
     tuple((source, (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD)) for source in (MOVIELENS, JESTER)),
 )
 MODELS = replace(MECHANISMS, name="models", title="Mixture of Gaussians against SVD")
-PG_MF = Experiment("pg-mf", "PG-MF against BLP-MoG-MF", ((MOVIELENS, (PGMF, BLP_MOG, BASELINE, CONSTANT)),))
+PG_MF = Experiment(
+    "pg-mf", "PG-MF against BLP-MoG-MF", ((MOVIELENS, (PGMF, BLP_MOG, TACIT, TACIT_DEVICE, BASELINE, CONSTANT)),)
+)
 ISGD_STUDY = Experiment(
     "isgd",
     "ISGD against BLP-MoG-MF",
-    tuple((source, (ISGD, BLP_MOG, BASELINE, CONSTANT)) for source in (MOVIELENS, JESTER, LIBIMSETI, LIBIMSETI_WORLD)),
+    tuple(
+        (source, (ISGD, BLP_MOG, TACIT, TACIT_DEVICE, BASELINE, CONSTANT))
+        for source in (MOVIELENS, JESTER, LIBIMSETI, LIBIMSETI_WORLD)
+    ),
 )
 READINGS = Experiment("readings", "What the paper leaves open")
 COMMUNICATION = Experiment("communication", "Communication cost")
@@ -201,7 +208,8 @@ def _effort(plan: Plan, source: DataSource, name: str) -> Effort | None:
 
 def _jobs_of(source: DataSource, method: Method, effort: Effort) -> Iterator[Job]:
     options = method.all_options if effort.tuned else method.ranked
-    options = tuple(one for one in options if getattr(one, "rank", effort.ranks[0]) in effort.ranks)
+    if len(method.ranked) > 1:
+        options = tuple(one for one in options if getattr(one, "rank", effort.ranks[0]) in effort.ranks)
     for seed in effort.seeds:
         settings = method.settings(options, effort.epsilons, seed=seed, folds=FOLDS)
         yield from (Job(source, setting, effort.folds) for setting in settings)

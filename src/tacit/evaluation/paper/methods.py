@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 
 from tacit.evaluation.pg_mf import PgMfOptions
 from tacit.evaluation.setting import DEVICE, PG_MF, PROVIDER, Setting
-from tacit.learning import GlobalMeanOptions, MfAlsOptions, MfSgdOptions, MogMfOptions, Options, SvdOptions
+from tacit.learning import (
+    ChannelMfOptions,
+    GlobalMeanOptions,
+    MfAlsOptions,
+    MfSgdOptions,
+    MogMfOptions,
+    Options,
+    SvdOptions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,6 +43,7 @@ class Method:
     published: Options
     ranked: tuple[Options, ...]
     tuned: tuple[Options, ...]
+    at: str = PROVIDER
 
     def options(self, reading: str) -> tuple[Options, ...]:
         """Return the options a reading may choose from."""
@@ -49,10 +58,9 @@ class Method:
         self, options: Iterable[Options], epsilons: Iterable[str], *, seed: int, folds: int
     ) -> Iterator[Setting]:
         """Combine options and epsilons; a method without noise has none."""
-        at = DEVICE if self.mechanism == PG_MF else PROVIDER
         chosen: list[str | None] = [None] if self.mechanism == "none" else list(epsilons)
         for one in options:
-            yield from (Setting(self.mechanism, epsilon, one, seed, folds, at) for epsilon in chosen)
+            yield from (Setting(self.mechanism, epsilon, one, seed, folds, self.at) for epsilon in chosen)
 
 
 def _ranks(options: Options) -> tuple[Options, ...]:
@@ -90,9 +98,15 @@ PGMF = Method(
     _PG,
     _ranks(_PG),
     (replace(_PG, rounds=1), replace(_PG, rounds=1, rank=1), replace(_PG, step_size=0.1), replace(_PG, step_size=10.0)),
+    DEVICE,
 )
 BASELINE = Method("baseline", "non-private MF", "none", _MF, _ranks(_MF), _each(_MF, regularisation=5.0))
 CONSTANT = Method("constant", "true mean", "none", GlobalMeanOptions(), (GlobalMeanOptions(),), ())
+
+# Ours on the paper's own reports: nothing is chosen by looking at ratings, so there is one reading.
+_CHANNEL = ChannelMfOptions()
+TACIT = Method("tacit", "tacit, provider", "bounded-laplace", _CHANNEL, (_CHANNEL,), ())
+TACIT_DEVICE = replace(TACIT, key="tacit-device", label="tacit, device", at=DEVICE)
 
 # Controls of PG-MF, not readings of it: a start that knows nothing, and steps that ignore how noisy they are.
 PGMF_CONTROLS: dict[str, Options] = {

@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.errors import TableError
 from tacit.evaluation.rows import MEASURES
+from tacit.evaluation.setting import PROVIDER, Setting
 from tacit.tables import read_table, write_columns
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tacit.evaluation.fold import FoldResult
-    from tacit.evaluation.setting import Setting
     from tacit.learning import Options
 
 _TEXTS = ("data", "scale", "mechanism", "epsilon", "model", "options", "at", "data_sha256")
@@ -42,6 +42,7 @@ class Which(NamedTuple):
     mechanism: str
     epsilon: str
     options: str
+    at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +56,17 @@ class FoldTable:
         """Sort the rows by what they belong to."""
         results: dict[Which, dict[Place, dict[str, Any]]] = {}
         for row in self.rows:
-            which = Which(
-                row["data"], row["scale"], row["mechanism"], row["epsilon"], f"{row['model']} {row['options']}"
-            )
+            data, scale, mechanism, epsilon = (row[name] for name in ("data", "scale", "mechanism", "epsilon"))
+            which = Which(data, scale, mechanism, epsilon, f"{row['model']} {row['options']}", row["at"])
             results.setdefault(which, {})[Place(row["seed"], row["fold"])] = row
         object.__setattr__(self, "results", results)
 
-    def of(
-        self, data: str, scale: str, mechanism: str, epsilon: str | None, options: Options
+    def of(  # noqa: PLR0913 - what names a setting
+        self, data: str, scale: str, mechanism: str, epsilon: str | None, options: Options, *, at: str = PROVIDER
     ) -> dict[Place, dict[str, Any]]:
         """Return the results of a setting by place; empty if it was not computed."""
         text = f"{options.model} {options_text(options)}"
-        return self.results.get(Which(data, scale, mechanism, epsilon or _NO_EPSILON, text), {})
+        return self.results.get(Which(data, scale, mechanism, epsilon or _NO_EPSILON, text, at), {})
 
     def scales(self, data: str) -> list[str]:
         """Return the scales that data were studied on, the first one first."""

@@ -14,6 +14,7 @@ from tacit.evaluation.paper.experiments import EXPERIMENTS, LABELS, LIBIMSETI_WO
 from tacit.evaluation.paper.methods import BASELINE, BLP_MOG, CONSTANT, ISGD, PGMF_CONTROLS
 from tacit.evaluation.paper.texts import CAPTIONS, INTRODUCTION, METHOD, STYLE
 from tacit.evaluation.paper.verdicts import judge
+from tacit.evaluation.setting import DEVICE
 from tacit.files import reason_of, write_bytes
 
 if TYPE_CHECKING:
@@ -46,8 +47,11 @@ def save_report(made: Reproduction, folder: Path) -> list[Verdict]:
 
 def verdicts_text(verdicts: Sequence[Verdict]) -> str:
     """Write the verdicts as a Markdown table."""
-    rows = [f"| {one.claim} | **{one.verdict}** {one.condition} | {one.measured} | {one.why} |" for one in verdicts]
-    return "\n".join(["| claim | verdict | measured | why |", "|---|---|---|---|", *rows]) + "\n"
+    rows = [
+        f"| {one.claim} | **{one.verdict}** {one.condition} | {one.measured} | {one.why} | {one.with_tacit} |"
+        for one in verdicts
+    ]
+    return "\n".join(["| claim | verdict | measured | why | with tacit |", "|---|---|---|---|---|", *rows]) + "\n"
 
 
 def _page(made: Reproduction, verdicts: Sequence[Verdict], pictures: dict[str, bytes]) -> str:
@@ -79,7 +83,7 @@ FAST_WARNING = (
 
 def _verdict_table(verdicts: Sequence[Verdict]) -> str:
     rows = "".join(_verdict_row(one) for one in verdicts)
-    head = "<tr><th>claim of the paper</th><th>verdict</th><th>measured</th><th>why</th></tr>"
+    head = "<tr><th>claim of the paper</th><th>verdict</th><th>measured</th><th>why</th><th>with tacit</th></tr>"
     return f'<div class="wide"><table class="words"><thead>{head}</thead><tbody>{rows}</tbody></table></div>'
 
 
@@ -88,7 +92,7 @@ def _verdict_row(one: Verdict) -> str:
     readings = "".join(f"<li>{escape(pair)}: {escape(told)}.</li>" for pair, told in one.readings)
     more = f"<details><summary>every reading</summary><ul>{readings}</ul></details>" if readings else ""
     verdict = f'<b class="{kind}">{escape(one.verdict)}</b> {escape(one.condition)}'
-    cells = (f"{escape(one.claim)}", verdict, f"{escape(one.measured)}{more}", escape(one.why))
+    cells = (f"{escape(one.claim)}", verdict, f"{escape(one.measured)}{more}", escape(one.why), escape(one.with_tacit))
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -142,7 +146,7 @@ def _control_table(table: FoldTable) -> str:
         return ""
     scale = table.scales(_MOVIELENS)[0]
     rows = [
-        [name, *(_spread(table.of(_MOVIELENS, scale, "pg-mf", epsilon, options)) for epsilon in epsilons)]
+        [name, *(_spread(table.of(_MOVIELENS, scale, "pg-mf", epsilon, options, at=DEVICE)) for epsilon in epsilons)]
         for name, options in PGMF_CONTROLS.items()
     ]
     return f"<p>{CAPTIONS['controls']}</p>" + _table(["PG-MF, RMSE at epsilon", *epsilons], rows)
@@ -158,7 +162,10 @@ def _world_table(table: FoldTable) -> str:
         options = method.ranked[0]
         asked: list[str | None] = [None] * len(epsilons) if method.mechanism == "none" else [*epsilons]
         rows.append(
-            [method.label, *(_spread(table.of(_WORLD, scale, method.mechanism, one, options)) for one in asked)]
+            [
+                method.label,
+                *(_spread(table.of(_WORLD, scale, method.mechanism, one, options, at=method.at)) for one in asked),
+            ]
         )
     return f"<p>{CAPTIONS['world']}</p>" + _table([f"{LABELS[_WORLD]}, RMSE at epsilon", *epsilons], rows)
 

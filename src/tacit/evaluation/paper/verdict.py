@@ -18,6 +18,8 @@ class Verdict:
     measured: str
     why: str
     readings: tuple[tuple[str, str], ...] = ()
+    with_tacit: str = ""
+    """How tacit fares on the same reports where the claim is about the paper's method; empty where it is not."""
 
     @property
     def words(self) -> str:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tacit.evaluation.paper.claims import CLAIMS, Claim
-from tacit.evaluation.paper.comparisons import KINDEST, MAIN, MEASURES, PAIRS, Comparison, Found, compare
+from tacit.evaluation.paper.comparisons import ALL_TUNED, KINDEST, MAIN, MEASURES, PAIRS, Comparison, Found, compare
 from tacit.evaluation.paper.experiments import LABELS
+from tacit.evaluation.paper.methods import BLP_MOG, ISGD, PGMF, TACIT, TACIT_DEVICE
 from tacit.evaluation.paper.other_claims import (
     judge_bits,
     judge_bound,
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tacit.evaluation.paper.records import FoldTable
+
+_RIVALS = (PGMF, ISGD)
 
 
 def judge(table: FoldTable, noise: Sequence[dict[str, Any]], traffic: Sequence[dict[str, Any]]) -> list[Verdict]:
@@ -47,7 +50,20 @@ def _judge(table: FoldTable, claim: Claim) -> Verdict | None:
         condition = f"{condition} ({left_out})" if condition else left_out
     readings = tuple((f"If {pair}", _told(found)) for pair, found in by_pair.items() if found)
     measured = ". ".join(one.figures() for one in by_pair[MAIN])
-    return Verdict(claim.text, claim.figure, verdict, condition, measured, claim.why, readings + _also(table, claim))
+    readings += _also(table, claim)
+    ours = with_tacit(table, claim.comparisons)
+    return Verdict(claim.text, claim.figure, verdict, condition, measured, claim.why, readings, ours)
+
+
+def with_tacit(table: FoldTable, comparisons: Sequence[Comparison]) -> str:
+    """Tell how channel-mf, on reports of bounded Laplace, compares with the rivals of the paper's method, all tuned."""
+    told = []
+    for ours in (TACIT, TACIT_DEVICE):
+        against = [replace(one, first=ours) for one in comparisons if one.first == BLP_MOG and one.second in _RIVALS]
+        found = _found(table, against, ALL_TUNED)
+        if found:
+            told.append(f"{ours.label}: {_told(found)}. " + ". ".join(one.figures() for one in found))
+    return ". ".join(told)
 
 
 def _also(table: FoldTable, claim: Claim) -> tuple[tuple[str, str], ...]:
