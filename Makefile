@@ -10,8 +10,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 demo: .venv/installed-demo
 	$(BIN)/tacit demo
 
+# One BLAS thread for each of the processes: more would get in each other's way.
 test: check
-	$(BIN)/python -m pytest --numprocesses auto --cov --cov-report term
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --cov --cov-report term
 
 check: .venv/installed-test
 	$(BIN)/ruff check
@@ -26,6 +27,11 @@ bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/baseline.py
 	$(BIN)/python benchmarks/fit.py
 	$(BIN)/python benchmarks/recommend.py
+	$(BIN)/python benchmarks/channel.py
+	$(BIN)/python benchmarks/accuracy.py
+	$(BIN)/python benchmarks/attack.py
+	$(BIN)/python benchmarks/noise_treatments.py
+	$(BIN)/python benchmarks/unknown_channel.py
 
 # Other libraries to compare with, in an environment of their own; one that does not install is left out.
 $(PEERS): benchmarks/peers/install.py benchmarks/peers/constraints.txt

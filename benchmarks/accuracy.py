@@ -81,7 +81,7 @@ STUDIES = (
     Study("ml-latest-small", FOLDS, ("0.1", "1", "3")),
     Study("libimseti-top2000", FOLDS, ("0.1", "1", "3")),
     Study("ml-1m", 3, ("0.1", "1", "3")),
-    Study("jester-1-part-1", 3, ALL),
+    Study("jester-1-part-1", 3, ("0.1", "1", "3")),
 )
 
 

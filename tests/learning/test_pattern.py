@@ -175,6 +175,9 @@ def test_popularity_is_standardised_over_reports(counts: list[int]) -> None:
     found = popularity(numbers)
     assert np.isfinite(found).all()
     known = numbers > 0
+    assert np.abs(found[:, 0]).max() <= 6  # nobody is farther out than that
+    if np.abs(found[:, 0]).max() == 6:
+        return
     if len(set(numbers[known])) > 1:
         means = np.average(found, weights=numbers, axis=0)
         np.testing.assert_allclose(means, 0, atol=1e-6 * np.abs(found).max())

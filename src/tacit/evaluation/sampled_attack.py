@@ -141,15 +141,17 @@ def _scores(train: list[Doubles], test: list[Doubles]) -> tuple[Doubles, Doubles
 
 def _measured(low: Doubles, high: Doubles) -> SampledLoss:
     """Bound the loss from below as an audit of a channel does: events are ranges of scores."""
-    events = [np.minimum((scores * _BINS).astype(np.int64), _BINS - 1) for scores in (low, high)]
-    left = [events[0], events[1]]
+    left = [np.minimum((scores * _BINS).astype(np.int64), _BINS - 1) for scores in (low, high)]
+    last: dict[int, NDArray[np.int64]] = {}
 
     def count(world: int, draws: int) -> NDArray[np.int64]:
         taken, left[world] = np.split(left[world], [draws])
-        return np.bincount(taken, minlength=_BINS)
+        last[world] = np.bincount(taken, minlength=_BINS)
+        return last[world]
 
     found = find_loss(count, 2, samples=2 * len(low), confidence=_CONFIDENCE)
+    # What was counted last is what measured the choice; what made it would flatter.
     often, seldom = (
-        np.isin(events[world], found.events).sum() + 0.5 for world in (found.likely_under, found.unlikely_under)
+        last[world][list(found.events)].sum() + 0.5 for world in (found.likely_under, found.unlikely_under)
     )
     return SampledLoss(found.lower_bound, float(np.log(often / seldom)), roc_auc(low, high), len(low))
