@@ -356,3 +356,13 @@ def test_the_documentation_lists_every_option_with_its_default() -> None:
         documented.setdefault(name, {}).update({option: default} if option else {})
     known = {name: {field.name: str(field.default) for field in fields(kind)} for name, kind in MODELS.items()}
     assert documented == known
+
+
+def test_rare_items_are_not_made_public_when_asked(reports: Callable[..., Any], tmp_path: Path) -> None:
+    assert reports(*FIT, "--model", "channel-mf", "--least-reports", "40", "--seed", "1").status == 0
+    model, public = Model.load(tmp_path / "model"), ItemModel.load(tmp_path / "model" / "items")
+    counts = np.bincount(model.rated.columns)
+    assert 0 < len(public.items) == (counts >= 40).sum() < len(model.items)
+    refused = reports(*FIT, "--least-reports", "61")
+    assert refused.status == 2
+    assert f"--least-reports 61 would publish nothing: the busiest item has {counts.max()}" in refused.err

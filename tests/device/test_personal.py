@@ -322,3 +322,11 @@ def test_a_device_ranks_without_any_of_learning() -> None:
     code = "import tacit.device, sys; print([name for name in sys.modules if name.startswith('tacit.learning')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_factors_that_a_ridge_has_all_but_removed_are_no_damage() -> None:
+    factors = np.full((3, 2), 1e-23, dtype=np.float32)
+    items = ItemModel(STARS, Vocabulary.of(["a", "b", "c"]), 3.0, np.zeros(3, dtype=np.float32), factors)
+    person = fit_person(items, np.array([0, 1]), np.array([5.0, 4.0]))
+    assert np.abs(person.factors @ factors[2]) < 1e-6
+    assert person.offset > 0

@@ -40,6 +40,13 @@ _MUCH_MEMORY = 500e6
 @click.option("--engine", default=_LOCAL, show_default=True, help="Where to compute: local is all there is yet.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="How many to use. Default: all cores.")
 @click.option("--checkpoint", metavar="FOLDER", help="Keep the fit here while it runs, and go on from it.")
+@click.option(
+    "--least-reports",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Make public only items with so many reports; 20 or more hide who rated them better.",
+)
 @json_option
 def fit(
     *,
@@ -53,6 +60,7 @@ def fit(
     engine: str,
     threads: int | None,
     checkpoint: str | None,
+    least_reports: int,
     as_json: bool,
 ) -> None:
     """Fit a model to files of reports.
@@ -73,6 +81,7 @@ def fit(
     options = options_of(name, settings_of([*lines, *([] if rank is None else [f"rank={rank}"])]))
     _check_places(output, checkpoint)
     matrix = read_reports(reports, [Policy.load(path) for path in policies])
+    _check_least_reports(least_reports, matrix)
     chosen = _drawn_seed(checkpoint) if seed is None else seed
     _announce(matrix, options, chosen)
     began = time.perf_counter()
@@ -80,7 +89,7 @@ def fit(
         rng = np.random.default_rng(chosen)
         model = fit_model(matrix, options, rng, seed=chosen, threads=threads, watch=watch, checkpoint=checkpoint)
     seconds = time.perf_counter() - began
-    model.save(output)
+    model.save(output, least_reports=least_reports)
     _report(model, output, seconds)
     if as_json:
         print_json(_document(model, output, seconds))
@@ -89,6 +98,12 @@ def fit(
 def _check_engine(engine: str) -> None:
     if engine not in (_LOCAL, "auto"):
         raise ModelError(f"engine {engine[:40]!r} is not part of this version of tacit; leave --engine out")
+
+
+def _check_least_reports(least: int, matrix: ReportMatrix) -> None:
+    most = int(matrix.by_item.counts().max())
+    if least > most:
+        raise ModelError(f"--least-reports {least} would publish nothing: the busiest item has {most}; ask for fewer")
 
 
 def _check_places(output: str, checkpoint: str | None) -> None:

@@ -190,7 +190,7 @@ def _default_prior(items: ItemModel) -> tuple[float, Reals]:
     if items.mean == 0 and not items.offsets.any():
         # The factors alone carry the level of the ratings, so a person's own offset would take it away from them.
         offset, explained = 0.0, float(max(abs(items.scale.low), abs(items.scale.high))) ** 2
-    return (_RESIDUAL_DEVIATION * width) ** 2, np.concatenate([[offset], explained / sizes])
+    return (_RESIDUAL_DEVIATION * width) ** 2, np.concatenate([[offset], np.minimum(explained / sizes, LARGEST)])
 
 
 def _precisions(items: ItemModel, variances: Reals, spreads: Reals) -> Reals:

@@ -102,12 +102,12 @@ class Model:
         """Read a folder that `save` wrote; anything else is refused."""
         return cls(**read_model(Path(folder)))
 
-    def save(self, folder: str | Path) -> None:
-        """Write a folder, the public item model inside it as `items/`.
+    def save(self, folder: str | Path, *, least_reports: int = 1) -> None:
+        """Write a folder, the public item model inside it as `items/`, of items with so many reports at least.
 
         It is there complete or not at all. A folder that is there already is replaced if it is a model, or empty.
         """
-        write_model(self, Path(folder))
+        write_model(self, Path(folder), least_reports)
 
     @property
     def rank(self) -> int:
@@ -188,9 +188,9 @@ class Model:
     def item_model(self, *, least_reports: int = 1) -> ItemModel:
         """Return the public part: items, and no user's row.
 
-        The factors of an item that few people reported on follow from the reports of those few: items that only one
-        and the same person reported on can be told by their factors. A provider who minds leaves out items with
-        fewer than `least_reports`; well above the rank, nobody stands out.
+        What is published of an item that few people reported on follows from those few: its factors from their
+        reports, its traits from what else they rated, which epsilon does not protect. A provider who minds leaves
+        out items with fewer than `least_reports`; docs/threat-model.md says how well raters can be told.
         """
         enough = np.bincount(self.rated.columns, minlength=len(self.items)) >= max(least_reports, 1)
         if not enough.any():

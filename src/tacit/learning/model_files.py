@@ -35,11 +35,11 @@ def check_place(folder: str | Path) -> None:
     check_target(Path(folder), KIND)
 
 
-def write_model(model: Model, folder: Path) -> None:
-    """Write a model's folder, complete or not at all."""
+def write_model(model: Model, folder: Path, least_reports: int = 1) -> None:
+    """Write a model's folder, complete or not at all; items with fewer reports are not made public."""
     with folder_written_atomically(folder, KIND) as temporary:
         write_parts(temporary, KIND, _fields_of(model), _arrays_of(model))
-        model.item_model().write_into(temporary / ITEMS)
+        model.item_model(least_reports=least_reports).write_into(temporary / ITEMS)
 
 
 def read_model(folder: Path) -> dict[str, Any]:
