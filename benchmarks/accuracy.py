@@ -58,7 +58,7 @@ class Study:
     whole: bool = False
 
     def settings(self) -> Iterator[Setting]:
-        """Return what is run: the large ones without pattern-off rows and rivals."""
+        """Return what is run; rivals on one data set only."""
         for place in (PROVIDER, DEVICE):
             yield Setting("none", None, ON, at=place)
             yield Setting("bounded-laplace", "1", DEAF, at=place)

@@ -217,7 +217,13 @@ def _print(data: RatingData, rows: Sequence[Row]) -> None:
 
 def _cells(row: Row) -> list[str]:
     setting = row.setting
-    where = [setting.mechanism, setting.model, setting.at, setting.epsilon or "-", str(setting.rank or "-")]
+    where = [
+        setting.mechanism,
+        setting.model,
+        setting.at,
+        setting.epsilon or "-",
+        "-" if setting.rank is None else str(setting.rank),
+    ]
     figures = [f"{row.mean(name):.4f}" for name in _COLUMNS.values()]
     figures[0] += f" +- {row.deviation('rmse'):.4f}"
     return [*where, *figures, duration_of(row)]

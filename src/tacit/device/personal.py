@@ -39,7 +39,7 @@ _RATING_DEVIATION = 0.3
 _EXPLAINED_SHARE = 0.15
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)  # what is printed or logged must not show it
 class Person:
     """A person among the items of one item model; to be kept as secret as the ratings it follows from."""
 

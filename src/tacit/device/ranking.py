@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,7 @@ class Reason:
     """One of the person's own ratings, and by how much it moves the score of another item."""
 
     item: str | int
-    rating: float
+    rating: float = field(repr=False)  # nothing that is printed or logged shows a rating
     effect: float
 
 
@@ -41,12 +41,12 @@ class PersonalRanking:
     """All items of an item model as one person would rate them; made by `rank_items`."""
 
     items: ItemModel
-    person: Person
-    ratings: NDArray[np.float64]
+    person: Person = field(repr=False)
+    ratings: NDArray[np.float64] = field(repr=False)
     """The person's ratings of the items they rated, in the order of `person.rated`."""
     unknown: int
     """How many of the person's ratings are of items that the model does not know."""
-    scores: NDArray[np.float32]
+    scores: NDArray[np.float32] = field(repr=False)
     """Of all items; they may lie beyond the scale."""
 
     @property

@@ -10,6 +10,7 @@ from tacit.errors import ModelError
 from tacit.learning.channel_rows import sides_of
 from tacit.learning.kernels import padded, posterior_sweep
 from tacit.learning.matrix import Rows
+from tacit.privacy.array_checks import LARGEST
 from tacit.privacy.item_beliefs import POPULARITY_COLUMNS
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def channel_row(model: Model, part: ChannelPart, rated: Indices, values: Floats,
         threads=1,
     )
     row[0, side.solved] = solved[0, : len(prior)]
+    if not (np.abs(row) <= LARGEST).all():
+        raise ModelError(f"{len(rated)} reports do not place this person in the model; it is damaged, fit again")
     return row.ravel()
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-# A factor that moves nobody's score by more than a hundredth of the ratings' deviation is dropped.
+# A factor that on average moves scores by less than a hundredth of the ratings' deviation is dropped.
 _LEAST_EXPLAINED = 1e-4
 # How much a person's own taste for popularity varies: shares of the variance of ratings.
 _OWN_POPULARITY = (0.01, 0.003)

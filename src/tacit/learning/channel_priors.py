@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Doubles = NDArray[np.float64]
 
-_OFFSET, _WEIGHTS, _FACTORS = 0, 1, 2  # places in `prior_variances`
+_WEIGHTS, _FACTORS = 1, 2  # places in `prior_variances`, behind the offset's
 
 
 @dataclass(frozen=True, eq=False, slots=True)
