@@ -31,6 +31,7 @@ from tacit.evaluation.paper.methods import (
     PUBLISHED,
     RANKED,
     TACIT,
+    TACIT_ALL,
     TACIT_DEVICE,
     TUNED,
 )
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 EFFORT = Effort(("0.1", "1"), 2, (0,), (1, 3))
 TINY = Plan("tiny", EFFORT, EFFORT, EFFORT, EFFORT, None, ("0.1",))
 
-ALL_METHODS = (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF, TACIT, TACIT_DEVICE, BASELINE, CONSTANT)
+ALL_METHODS = (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF, *TACIT_ALL, BASELINE, CONSTANT)
 
 
 def row(method: Method, options: Options, epsilon: str, place: Place, **measures: float) -> dict[str, Any]:
@@ -371,3 +372,14 @@ def test_a_folder_that_cannot_be_written_to_is_found_before_computing(tmp_path: 
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot read"):
         Reproduction.load(tmp_path)
+
+
+def test_the_verdicts_say_how_tacit_fares_against_the_rivals() -> None:
+    rows = table({("blp-mog", 1, "1"): 1.2, ("pg-mf", 1, "1"): 1.0}).rows
+    for method, error in ((TACIT, 1.1), (TACIT_DEVICE, 0.9)):
+        rows += [row(method, method.published, "1", Place(0, fold), rmse=error + fold / 1000) for fold in range(10)]
+    told = {one.claim: one.with_tacit for one in judge(FoldTable(rows), [], [])}
+    found = told["BLP-MoG-MF has lower RMSE than PG-MF, epsilon 0.1 to 1.6"]
+    assert "tacit, provider: MovieLens 100K: worse at every epsilon" in found
+    assert "tacit, device: MovieLens 100K: better at every epsilon" in found
+    assert all(not text for claim, text in told.items() if "PG-MF" not in claim)

@@ -39,6 +39,8 @@ STYLES = {
     "pg-mf": Style("#7a4aa0", (3, 1.5), "P"),
     "tacit": Style("#0b6e6e", (), "<", 2.0),
     "tacit-device": Style("#063b4f", (4, 1.5), ">", 2.0),
+    "tacit-no-pattern": Style("#5f9ea0", (1.2, 1.2), "X", 1.2),
+    "tacit-no-reports": Style("#3f6f7f", (3, 1.5, 1, 1.5), "", 1.2),
     "baseline": Style("#000000", (9, 3)),
     "constant": Style("#777777", (1.5, 2), "", 1.2),
     "everything": Style("#777777", (6, 2, 1.5, 2, 1.5, 2), "", 1.2),

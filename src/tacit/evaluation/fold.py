@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,19 +15,17 @@ from tacit.evaluation.pg_mf import PgMfOptions, PgMfRun, run_pg_mf
 from tacit.evaluation.pg_mf_devices import DeviceRatings, middle_and_half_width
 from tacit.evaluation.setting import PROVIDER, Setting
 from tacit.evaluation.splits import folds_of
-from tacit.evaluation.tailoring import tailored_reports
+from tacit.evaluation.tailoring import draw_reports, policy_of, tailored_reports
 from tacit.learning import Model, ReportMatrix, fit
 from tacit.learning.matrix import Rows
 from tacit.privacy.continuous import draw_laplace_noise
 from tacit.privacy.mechanisms import TAILORED
 from tacit.privacy.noise import NO_NOISE, UNBOUNDED
-from tacit.privacy.policy import Policy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tacit.evaluation.ratings import RatingData
-    from tacit.privacy.scale import RatingScale
 
     Chosen = NDArray[np.bool_]
 
@@ -86,9 +83,8 @@ def simulated_reports(data: RatingData, kept: Chosen, setting: Setting, fold: in
         return ReportMatrix.of_values(users, items, ratings + noise, data.scale)
     if setting.mechanism == TAILORED:
         return tailored_reports(users, items, data.ranks[kept], data.scale, str(setting.epsilon), rng=rng)
-    policy = _policy(setting.mechanism, data.scale, str(setting.epsilon))
-    words = rng.integers(0, 2**64, len(ratings), dtype=np.uint64, endpoint=False)
-    return ReportMatrix.of_symbols(users, items, policy.channel.draw(data.ranks[kept], words), policy)
+    policy = policy_of(setting.mechanism, data.scale, str(setting.epsilon))
+    return ReportMatrix.of_symbols(users, items, draw_reports(policy.channel, data.ranks[kept], rng), policy)
 
 
 def _scores_at(place: str, model: Model, data: RatingData, kept: Chosen) -> Scores:
@@ -152,8 +148,3 @@ def _trained(data: RatingData, kept: Chosen) -> Rows:
 
 def _generator(setting: Setting, fold: int, purpose: str) -> np.random.Generator:
     return np.random.default_rng([setting.seed, fold, *purpose.encode()])
-
-
-@lru_cache(maxsize=64)
-def _policy(mechanism: str, scale: RatingScale, epsilon: str) -> Policy:
-    return Policy.make(mechanism, scale, epsilon)

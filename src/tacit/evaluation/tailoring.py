@@ -43,7 +43,7 @@ def tailored_reports(  # noqa: PLR0913, PLR0917 - three columns, and how they ar
     histogram decides the policy for the others.
     """
     first = _first_to_report(users, rng)
-    start = _policy(FIRST_MECHANISM, scale, epsilon)
+    start = policy_of(FIRST_MECHANISM, scale, epsilon)
     symbols = draw_reports(start.channel, ranks[first], rng)
     policy = tailored_policy(symbols, start.channel)
     parts = [
@@ -57,7 +57,7 @@ def tailored_policy(symbols: NDArray[np.uint16], channel: Channel) -> Policy:
     """Tailor a policy, at the channel's epsilon, to the rating histogram that reports through the channel tell of."""
     prior = fit_prior([(channel, np.bincount(symbols, minlength=channel.weights.symbols))])
     shares = prior.probabilities.round(_PRIOR_DIGITS)
-    return _policy(TAILORED, channel.scale, channel.epsilon, tuple(shares.tolist()))
+    return policy_of(TAILORED, channel.scale, channel.epsilon, tuple(shares.tolist()))
 
 
 def draw_reports(channel: Channel, ranks: NDArray[np.uint16], rng: np.random.Generator) -> NDArray[np.uint16]:
@@ -72,7 +72,8 @@ def _first_to_report(users: NDArray[np.integer], rng: np.random.Generator) -> ND
 
 
 @lru_cache(maxsize=256)  # a study fits many models to the same reports, and a long scale's policy takes half a second
-def _policy(
+def policy_of(
     mechanism: str, scale: RatingScale, epsilon: str | float | Decimal, shares: tuple[float, ...] | None = None
 ) -> Policy:
+    """Make a policy, or return the one made before."""
     return Policy.make(mechanism, scale, epsilon, None if shares is None else Prior.of(scale, shares))

@@ -20,8 +20,7 @@ from tacit.evaluation.paper.methods import (
     LAPLACE_SVD,
     PGMF,
     RANKED,
-    TACIT,
-    TACIT_DEVICE,
+    TACIT_ALL,
     Method,
 )
 
@@ -104,7 +103,7 @@ def _pairs(table: FoldTable, *, by_model: bool) -> Any:  # noqa: ANN401 - matplo
 
 def _pg_mf(table: FoldTable) -> Any:  # noqa: ANN401 - as above
     epsilons = table.epsilons(_MOVIELENS, PGMF.mechanism)
-    methods = (BLP_MOG, PGMF, TACIT, TACIT_DEVICE, BASELINE)
+    methods = (BLP_MOG, PGMF, *TACIT_ALL, BASELINE)
     panels = [
         Panel(
             LABELS[_MOVIELENS],
@@ -123,7 +122,7 @@ def _isgd(table: FoldTable, measures: Sequence[str]) -> Any:  # noqa: ANN401 - a
     panels = []
     for measure in measures:
         for data in (name for name in (_MOVIELENS, _JESTER, _LIBIMSETI) if _has(table, name, ISGD.mechanism)):
-            methods = (BLP_MOG, ISGD, TACIT, TACIT_DEVICE, BASELINE, *([CONSTANT] if measure != "f_score" else []))
+            methods = (BLP_MOG, ISGD, *TACIT_ALL, BASELINE, *([CONSTANT] if measure != "f_score" else []))
             lines = _lines(table, data, methods, measure, table.epsilons(data, ISGD.mechanism))
             panels.append(Panel(LABELS[data], names[measure], lines, from_zero=measure != "rmse"))
     return curves_figure(panels, len(panels) // len(measures))

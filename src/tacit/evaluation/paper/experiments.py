@@ -17,8 +17,7 @@ from tacit.evaluation.paper.methods import (
     PGMF,
     PGMF_CONTROLS,
     RANKS,
-    TACIT,
-    TACIT_DEVICE,
+    TACIT_ALL,
     Method,
 )
 from tacit.evaluation.source import DataSource
@@ -127,14 +126,12 @@ MECHANISMS = Experiment(
     tuple((source, (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD)) for source in (MOVIELENS, JESTER)),
 )
 MODELS = replace(MECHANISMS, name="models", title="Mixture of Gaussians against SVD")
-PG_MF = Experiment(
-    "pg-mf", "PG-MF against BLP-MoG-MF", ((MOVIELENS, (PGMF, BLP_MOG, TACIT, TACIT_DEVICE, BASELINE, CONSTANT)),)
-)
+PG_MF = Experiment("pg-mf", "PG-MF against BLP-MoG-MF", ((MOVIELENS, (PGMF, BLP_MOG, *TACIT_ALL, BASELINE, CONSTANT)),))
 ISGD_STUDY = Experiment(
     "isgd",
     "ISGD against BLP-MoG-MF",
     tuple(
-        (source, (ISGD, BLP_MOG, TACIT, TACIT_DEVICE, BASELINE, CONSTANT))
+        (source, (ISGD, BLP_MOG, *TACIT_ALL, BASELINE, CONSTANT))
         for source in (MOVIELENS, JESTER, LIBIMSETI, LIBIMSETI_WORLD)
     ),
 )

@@ -103,10 +103,17 @@ PGMF = Method(
 BASELINE = Method("baseline", "non-private MF", "none", _MF, _ranks(_MF), _each(_MF, regularisation=5.0))
 CONSTANT = Method("constant", "true mean", "none", GlobalMeanOptions(), (GlobalMeanOptions(),), ())
 
-# Ours on the paper's own reports: nothing is chosen by looking at ratings, so there is one reading.
+# Ours on the paper's own reports: one setting everywhere, so there is one reading.
 _CHANNEL = ChannelMfOptions()
 TACIT = Method("tacit", "tacit, provider", "bounded-laplace", _CHANNEL, (_CHANNEL,), ())
 TACIT_DEVICE = replace(TACIT, key="tacit-device", label="tacit, device", at=DEVICE)
+# Where a device's accuracy comes from: without the visible pattern, and without anybody's report.
+_BLIND, _DEAF = ChannelMfOptions(pattern=False), ChannelMfOptions(reports=False)
+TACIT_WITHOUT_PATTERN = Method(
+    "tacit-no-pattern", "device, pattern off", "bounded-laplace", _BLIND, (_BLIND,), (), DEVICE
+)
+TACIT_WITHOUT_REPORTS = Method("tacit-no-reports", "device, no reports", "none", _DEAF, (_DEAF,), (), DEVICE)
+TACIT_ALL = (TACIT, TACIT_DEVICE, TACIT_WITHOUT_PATTERN, TACIT_WITHOUT_REPORTS)
 
 # Controls of PG-MF, not readings of it: a start that knows nothing, and steps that ignore how noisy they are.
 PGMF_CONTROLS: dict[str, Options] = {

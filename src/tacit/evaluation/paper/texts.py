@@ -35,11 +35,15 @@ CAPTIONS = {
     "pg-mf": "The two epsilons are not the same promise. That of BLP-MoG-MF covers the value of one rating, and a "
     "person with 100 ratings spends it 100 times; that of PG-MF covers a person's whole profile over all rounds, "
     "the items rated included. PG-MF predicts on the device, with the person's own true ratings. At this size its "
-    "provider learns next to nothing at any of these epsilons: the error is about that of a person's own mean.",
+    "provider learns next to nothing at any of these epsilons: the error is about that of a person's own mean. "
+    "<i>tacit</i> is channel-mf on the reports of bounded Laplace, its device with two controls: the visible pattern "
+    "off, and no report by anybody.",
     "isgd": "Above: RMSE. Middle: F-score over the top 10 among the items held out, where recommending all of them "
     "scores what the grey line shows. Below: F-score over the top 10 among all items not rated in training; factors "
     "without much regularisation fill these lists with items that have few ratings, the non-private ones too, and a "
-    "constant, whose ties go by item id, does better by chance.",
+    "constant, whose ties go by item id, does better by chance. <i>tacit</i> is channel-mf on the reports of bounded "
+    "Laplace, in one setting everywhere. A device has its own true ratings; the controls beside it say what it owes to "
+    "the visible pattern of who rated what, and to reports.",
     "readings": "Variations one at a time. ISGD's reports do better with least squares than with its gradient "
     "steps; the mixture matters for Laplace noise, which has heavy tails, and not for bounded noise. On heavy noise "
     "stopping early helps.",
