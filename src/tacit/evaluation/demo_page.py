@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tacit.evaluation.demo import Demo
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem; color: #1c1b1f; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 80rem; margin: 2rem auto; padding: 0 1rem; color: #1c1b1f; }
 h1 { font-size: 1.6rem } h2 { font-size: 1.2rem; margin-top: 2rem }
 .wide { overflow-x: auto } table { border-collapse: collapse; font-variant-numeric: tabular-nums }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #ddd }

@@ -9,7 +9,7 @@ h1 { font-size: 1.7rem } h2 { font-size: 1.25rem; margin-top: 2.4rem }
 th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid #ddd; vertical-align: top }
 th:first-child, td:first-child { text-align: left }
 table.words th, table.words td { text-align: left; min-width: 9rem }
-table.words td:nth-child(3) { min-width: 20rem }
+table.words td:nth-child(3), table.words td:nth-child(5) { min-width: 20rem }
 figure { margin: 1rem 0 } figcaption { max-width: 60rem; color: #444; font-size: .95rem }
 svg { max-width: 100%; height: auto; background: #fff }
 .holds { color: #1d6b34 } .holds-only-if { color: #8a5a00 } .does-not-hold { color: #a11218 }
