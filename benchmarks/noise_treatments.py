@@ -12,25 +12,16 @@ beside the project.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.stats import norm
 
-from peers.processes import RESULTS, progress
-from tacit.errors import DataSetError
-from tacit.evaluation.datasets import load_data_set
+from comparison import Comparison
 from tacit.evaluation.devices import OwnRatings, device_scores
 from tacit.evaluation.fold import scores_of, simulated_reports
 from tacit.evaluation.setting import Setting
@@ -271,29 +262,8 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Compare on all data sets, mechanisms and epsilons, print as it goes, and keep the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folds", type=int, default=5, help="how many of the ten folds to run")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--sets", nargs="+", default=list(SETS))
-    parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
-    parser.add_argument("--out", type=Path, default=RESULTS / "noise_treatments.json")
-    chosen = parser.parse_args()
-    os.environ.setdefault("TACIT_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
-    table: dict[str, Any] = {}
-    with ProcessPoolExecutor(chosen.jobs) as pool:
-        for name in chosen.sets:
-            try:
-                data = load_data_set(name)
-            except DataSetError as error:
-                progress(str(error))
-                continue
-            for mechanism, epsilon in product(MECHANISMS, chosen.epsilons):
-                found = list(pool.map(partial(run, data, mechanism, epsilon), range(chosen.folds)))
-                row = table.setdefault(name, {}).setdefault(mechanism, {})[epsilon] = summary(found)
-                print(name, mechanism, epsilon, *(f"\n  {key}: {value}" for key, value in row.items()), flush=True)
+    """Compare, print as it goes, and keep the figures."""
     settings = {
-        "folds": chosen.folds,
         "of_folds": OF_FOLDS,
         "seed": SEED,
         "bins": BINS,
@@ -302,9 +272,8 @@ def main() -> int:
         "residual_share": RESIDUAL,
         "options": ChannelMfOptions().to_document(),
     }
-    record = {"settings": settings, "results": table}
-    chosen.out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    return 0
+    compared = Comparison("noise_treatments", run, summary, SETS, MECHANISMS, EPSILONS, 3, settings)
+    return compared.main(__doc__)
 
 
 if __name__ == "__main__":

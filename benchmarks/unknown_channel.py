@@ -18,24 +18,16 @@ knows the channel. The data are looked for in the folder `TACIT_DATA` names, or 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
 
+from comparison import Comparison
 from noise_treatments import CutNormal, Fold
-from peers.processes import RESULTS, progress
-from tacit.errors import DataSetError
-from tacit.evaluation.datasets import load_data_set
 from tacit.evaluation.fold import scores_of, simulated_reports
 from tacit.evaluation.setting import Setting
 from tacit.evaluation.splits import folds_of
@@ -254,30 +246,8 @@ def summary(found: list[dict[str, float]]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Compare on all data sets, mechanisms and epsilons, print as it goes, and keep the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folds", type=int, default=5, help="how many of the ten folds to run")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--sets", nargs="+", default=list(SETS))
-    parser.add_argument("--epsilons", nargs="+", default=list(EPSILONS))
-    parser.add_argument("--out", type=Path, default=RESULTS / "unknown_channel.json")
-    chosen = parser.parse_args()
-    os.environ.setdefault("TACIT_DATA", str(Path(__file__).parents[2] / "shared" / "data"))
-    table: dict[str, Any] = {}
-    with ProcessPoolExecutor(chosen.jobs) as pool:
-        for name in chosen.sets:
-            try:
-                data = load_data_set(name)
-            except DataSetError as error:
-                progress(str(error))
-                continue
-            for mechanism, epsilon in product(MECHANISMS, chosen.epsilons):
-                found = list(pool.map(partial(run, data, mechanism, epsilon), range(chosen.folds)))
-                row = table.setdefault(name, {}).setdefault(mechanism, {})[epsilon] = summary(found)
-                shown = (f"{key}: {one['rmse']:.4f} ({one['difference']:+.4f})" for key, one in row.items())
-                print(name, mechanism, epsilon, "; ".join(shown), flush=True)
+    """Compare, print as it goes, and keep the figures."""
     settings = {
-        "folds": chosen.folds,
         "of_folds": OF_FOLDS,
         "seed": SEED,
         "rounds": ROUNDS,
@@ -286,9 +256,8 @@ def main() -> int:
         "known_well": KNOWN_WELL,
         "options": {name: options.to_document() for name, options in OTHERS.items()},
     }
-    record = {"settings": settings, "results": table}
-    chosen.out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    return 0
+    compared = Comparison("unknown_channel", run, summary, SETS, MECHANISMS, EPSILONS, 5, settings)
+    return compared.main(__doc__)
 
 
 if __name__ == "__main__":
