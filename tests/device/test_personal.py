@@ -165,17 +165,20 @@ def test_effects_add_up_to_what_the_ratings_did(seed: int, count: int) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_a_rating_of_an_uncertain_item_says_less(seed: int) -> None:
-    """With one coordinate and one rating it moves nearer to zero, the more uncertain the item is."""
+    """An uncertain offset makes the rating say less of everything, uncertain factors less of the person's factors."""
     plain = make_items(rank=1, traits=2, places=0, seed=seed)
     assert plain.beliefs is not None
-    moved = []
+    none = np.zeros(30, np.float32)
+    by_offset, by_factor = [], []
     for unsure in (0, 1, 10):
-        offsets, factors = np.full(30, unsure, np.float32), np.full((30, 1), unsure, np.float32)
-        beliefs = replace(plain.beliefs, item_offset_variances=offsets, item_factor_variances=factors)
-        person = fit_person(replace(plain, beliefs=beliefs, pattern=None), np.array([4]), np.array([5.0]))
-        moved.append((abs(person.offset), abs(person.factors[0])))
-    assert moved[0] > moved[1] > moved[2]
-    assert moved[0][1] > moved[1][1] > moved[2][1]
+        some = np.full(30, unsure, np.float32)
+        for offsets, factors, moved in ((some, none, by_offset), (none, some, by_factor)):
+            beliefs = replace(plain.beliefs, item_offset_variances=offsets, item_factor_variances=factors[:, None])
+            person = fit_person(replace(plain, beliefs=beliefs, pattern=None), np.array([4]), np.array([5.0]))
+            moved.append((abs(person.offset), abs(person.factors[0])))
+    assert by_offset[0][0] > by_offset[1][0] > by_offset[2][0]
+    assert by_offset[0][1] > by_offset[1][1] > by_offset[2][1]
+    assert by_factor[0][1] > by_factor[1][1] > by_factor[2][1]
 
 
 def test_somebody_who_differs_much_is_believed_to() -> None:
