@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import ModelError
+from tacit.privacy.products import row_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def predict_for(model: Model, profile: Profile, items: IdList) -> Predictions:
     item_of = known_items(model, items)
     nobody = np.full(len(item_of), -1, dtype=np.int32)
     known = (item_of >= 0) & profile.known
-    learned = model.offsets.of(nobody, item_of) + np.einsum("if,f->i", model.item_factors[item_of], profile.factors)
+    learned = model.offsets.of(nobody, item_of) + row_products(model.item_factors[item_of], profile.factors)
     scores = np.where(known, learned, model.fallback.of(nobody, item_of)) + np.float32(profile.offset)
     return Predictions(on_scale(scores, model.scale), ~known)
 
@@ -84,7 +85,7 @@ def on_scale(scores: Floats, scale: RatingScale) -> Floats:
 
 
 def _scores(model: Model, user_of: Indices, item_of: Indices) -> Floats:
-    products = np.einsum("pf,pf->p", model.user_factors[user_of], model.item_factors[item_of])
+    products = row_products(model.user_factors[user_of], model.item_factors[item_of])
     learned = model.offsets.of(user_of, item_of) + products
     return np.where((user_of < 0) | (item_of < 0), model.fallback.of(user_of, item_of), learned)
 

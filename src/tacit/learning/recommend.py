@@ -11,6 +11,7 @@ from tacit.errors import ModelError
 from tacit.learning.kernels import checked_threads, default_threads, padded, top_n
 from tacit.learning.model_parts import structure
 from tacit.learning.predict import check_profile, on_scale
+from tacit.privacy.products import row_products
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,7 +137,7 @@ def _fallback_list(model: Model, n: int) -> tuple[Indices, Floats]:
 
 
 def _cosines(factors: Floats, index: int) -> Floats:
-    lengths = np.sqrt(np.einsum("if,if->i", factors, factors))
+    lengths = np.sqrt(row_products(factors, factors))
     with np.errstate(divide="ignore", invalid="ignore"):
         cosines = factors @ factors[index] / (lengths * lengths[index])
     cosines[np.isnan(cosines)] = 0  # what has no direction is like nothing

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from tacit.privacy.scale import RatingScale
-    from tacit.privacy.vocabulary import Vocabulary
+    from tacit.privacy.products import row_products
+from tacit.privacy.vocabulary import Vocabulary
 
     Floats = NDArray[np.float32]
 
@@ -37,7 +38,8 @@ class ItemModel:
     `as_published` is what others will read.
 
     >>> from tacit import RatingScale
-    >>> from tacit.privacy.vocabulary import Vocabulary
+    >>> from tacit.privacy.products import row_products
+from tacit.privacy.vocabulary import Vocabulary
     >>> words = Vocabulary.of(["The Quiet Harbour", "Rain"])
     >>> factors = np.array([[1.0], [-1.0]], dtype=np.float32)
     >>> films = ItemModel(RatingScale.parse("1:5:1"), words, 3.0, np.zeros(2, dtype=np.float32), factors)
@@ -133,4 +135,4 @@ def _product(what: str, rows: Floats, person: ArrayLike | None) -> Floats | np.f
     column = np.asarray(person, dtype=np.float32)
     if column.shape != wanted or not np.isfinite(column).all():
         raise ModelError(f"a {what} of shape {column.shape} is not {wanted[0]} finite numbers; give one each")
-    return np.asarray(np.einsum("if,f->i", rows, column))
+    return row_products(rows, column)
