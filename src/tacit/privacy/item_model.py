@@ -32,19 +32,18 @@ __all__ = ["KIND", "LARGEST", "Beliefs", "ItemModel", "ItemPattern", "check_floa
 class ItemModel:
     """Items with their offsets and factors, by falling number of reports; no user's row is in it.
 
-        A person's score of an item is the mean, the person's offset, the item's offset and the product of factors; with
-        a pattern also the products of traits and the person's weights, and of responses and the person's place.
-        Only items with reports are there. The arrays are made read-only. On disk numbers are rounded to few bits;
-        `as_published` is what others will read.
+    A person's score of an item is the mean, the person's offset, the item's offset and the product of factors; with
+    a pattern also the products of traits and the person's weights, and of responses and the person's place.
+    Only items with reports are there. The arrays are made read-only. On disk numbers are rounded to few bits;
+    `as_published` is what others will read.
 
-        >>> from tacit import RatingScale
-        >>> from tacit.privacy.products import row_products
-    from tacit.privacy.vocabulary import Vocabulary
-        >>> words = Vocabulary.of(["The Quiet Harbour", "Rain"])
-        >>> factors = np.array([[1.0], [-1.0]], dtype=np.float32)
-        >>> films = ItemModel(RatingScale.parse("1:5:1"), words, 3.0, np.zeros(2, dtype=np.float32), factors)
-        >>> films.scores([0.5], offset=0.25)
-        array([3.75, 2.75], dtype=float32)
+    >>> from tacit import RatingScale
+    >>> from tacit.privacy.vocabulary import Vocabulary
+    >>> words = Vocabulary.of(["The Quiet Harbour", "Rain"])
+    >>> factors = np.array([[1.0], [-1.0]], dtype=np.float32)
+    >>> films = ItemModel(RatingScale.parse("1:5:1"), words, 3.0, np.zeros(2, dtype=np.float32), factors)
+    >>> films.scores([0.5], offset=0.25)
+    array([3.75, 2.75], dtype=float32)
     """
 
     scale: RatingScale
