@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class LedgerEntry:
     """One report as the device remembers it; `rating` is the true one and stays here."""
 
     item: str
-    rating: str
+    rating: str = field(repr=False)  # nothing that is printed or logged shows it
     policy: str
     symbol: int
     revision: int
