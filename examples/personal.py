@@ -27,4 +27,4 @@ own = world.users == person
 ranking = rank_items(published, dict(zip(world.items[own].tolist(), world.ratings[own].tolist(), strict=True)))
 for suggestion in ranking.recommend(3):
     reasons = ", ".join(f"{titles[int(one.item)]} ({one.effect:+.2f})" for one in ranking.explain(suggestion.item, 2))
-    print(f"{titles[int(suggestion.item)]}, {suggestion.score:.2f} stars, because of {reasons}")
+    print(f"{titles[int(suggestion.item)]}, {suggestion.rating:.2f} stars, because of {reasons}")

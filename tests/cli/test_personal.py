@@ -39,7 +39,7 @@ def test_the_ranking_is_the_devices_own_and_says_why(films: Callable[..., Any], 
     best = expected.recommend(2)
     assert done.json == {
         "items": [
-            {"item": found.item, "score": found.score, "rank": found.rank}
+            {"item": found.item, "score": found.score, "rank": found.rank, "rating": found.rating}
             | {"reasons": [vars(reason) for reason in expected.explain(found.item)]}
             for found in best
         ],
@@ -56,7 +56,7 @@ def test_the_ranking_is_the_devices_own_and_says_why(films: Callable[..., Any], 
 def test_the_table_tells_reasons_in_words(films: Callable[..., Any]) -> None:
     done = films("personal", "model", "my.csv")
     header, first, *others = done.out.splitlines()
-    assert header.split() == ["rank", "item", "score", "because", "of", "your"]
+    assert header.split() == ["rank", "item", "score", "rating", "because", "of", "your"]
     assert first.split()[:2] == ["1", "Lighthouse"]
     assert "5 for Harbour (+" in first
     assert len(others) == 2

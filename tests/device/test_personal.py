@@ -36,7 +36,7 @@ def make_items(
 
     beliefs = Beliefs(0.9, 0.2, noise(rank) ** 2 + 0.1, noise(items) ** 2, noise(items, rank) ** 2)
     pattern = ItemPattern(
-        noise(items, traits), noise(traits) ** 2 + 0.1, noise(items, places), noise(items), noise(places)
+        noise(items, traits), noise(traits) ** 2 + 0.1, noise(items, places), noise(items) ** 2 + 0.1, noise(places)
     )
     words = Vocabulary.of([f"film {k}" for k in range(items)])
     made = ItemModel(STARS, words, 3.4, noise(items), noise(items, rank), beliefs, pattern)
@@ -211,11 +211,15 @@ def test_what_is_no_history_is_refused(rated: Any, ratings: Any, complaint: str)
 def test_a_model_of_extreme_numbers_ends_in_a_ranking_or_one_error() -> None:
     for size, variance in ((1e15, 1e-30), (1e15, 1e15), (1e-40, 1e-30), (1e-40, 1e15)):
         ones, wide = np.full((30, 3), size, np.float32), np.full((30, 3), variance, np.float32)
-        pattern = ItemPattern(ones, wide[0].copy(), ones[:, :1].copy(), ones[:, 0].copy(), ones[0, :1].copy())
+        pattern = ItemPattern(
+            ones, wide[0].copy(), ones[:, :1].copy(), np.maximum(ones[:, 0], 1e-29), ones[0, :1].copy()
+        )
         beliefs = Beliefs(variance, variance, wide[0].copy(), wide[:, 0].copy(), wide)
         model = make_items(factors=ones, beliefs=beliefs, pattern=pattern)
         try:
-            assert np.isfinite(rank_items(model, {"film 1": 5, "film 2": 1}).scores).all()
+            ranking = rank_items(model, {"film 1": 5, "film 2": 1})
+            assert np.isfinite(ranking.scores).all()
+            assert all(1 <= found.score <= 5 for found in ranking.recommend(30))
         except ModelError as error:
             assert "ratings" in str(error)  # noqa: PT017 - either way is right
 
@@ -250,6 +254,33 @@ def test_a_ranking_is_by_score_and_says_why() -> None:
         ranking.recommend(0)
 
 
+def test_a_list_weighs_what_a_person_would_like_by_what_they_would_rate() -> None:
+    model = make_items()
+    assert model.pattern is not None
+    ranking = rank_items(model, {"film 3": 5, "film 8": 1, "film 21": 4})
+    chances = model.pattern.chances_of(np.array([3, 8, 21]))
+    expected = 1 + chances * (ranking.predictions() - 1)
+    listed, rated = ranking.recommend(30), ranking.recommend(30, by_rating=True)
+    assert [found.item for found in listed] != [found.item for found in rated]
+    for found in listed:
+        index = model.items.index_of(found.item)
+        assert index is not None
+        assert found.score == pytest.approx(expected[index])
+        assert found.rating == ranking.predictions()[index]
+    assert [found.score for found in rated] == sorted((found.rating for found in listed), reverse=True)
+    assert all(found.score == found.rating for found in rated)
+
+    plain = rank_items(replace(model, pattern=None), {"film 3": 5, "film 8": 1})
+    assert plain.recommend(30) == plain.recommend(30, by_rating=True)
+
+
+def test_predictions_beyond_the_scale_are_listed_in_their_order() -> None:
+    offsets = np.array([0, 1, 3, 2, -7, -6], np.float32)
+    model = ItemModel(STARS, Vocabulary.of(range(6)), 4.0, offsets, np.zeros((6, 0), np.float32))
+    found = rank_items(model, {}).recommend()
+    assert [(best.item, best.score) for best in found] == [(2, 5), (3, 5), (1, 5), (0, 4), (5, 1), (4, 1)]
+
+
 def test_ids_match_by_their_text_and_ties_go_to_the_more_popular() -> None:
     words, none = Vocabulary.of([30, 10, 20]), np.zeros(3, np.float32)
     model = ItemModel(STARS, words, 9.0, none, np.zeros((3, 1), np.float32))
@@ -264,7 +295,7 @@ def test_with_nothing_to_go_by_the_order_is_everybodys() -> None:
         ranking = rank_items(model, own)
         assert ranking.fallback
         np.testing.assert_allclose(ranking.scores, 3.4 + model.offsets, rtol=1e-6)
-        assert ranking.recommend(1)[0].item == f"film {np.argmax(model.offsets)}"
+        assert ranking.recommend(1, by_rating=True)[0].item == f"film {np.argmax(model.offsets)}"
         assert ranking.explain("film 1") == []
 
 

@@ -78,6 +78,19 @@ def test_devices_together_score_as_each_does_alone(world: World, options: Option
         np.testing.assert_allclose(scores_of(items, person), alone.scores, atol=1e-5)
 
 
+@pytest.mark.parametrize("options", MODELS_WITH_ITEMS, ids=lambda options: options.model)
+def test_devices_list_what_each_would_show_alone(world: World, options: Options) -> None:
+    items = published(world, options, least=25)
+    own = own_ratings(world, (world.shape.people + 1, world.shape.items))  # and a person without ratings
+    lists = device_scores(items, own).lists
+    assert lists is not None
+    for user in range(0, world.shape.people + 1, 15):
+        mine = own.users == user
+        alone = rank_items(items, dict(zip(own.items[mine].tolist(), own.ratings[mine].tolist(), strict=True)))
+        shown = [found.item for found in alone.recommend(10)]
+        assert lists[user].tolist() == shown + [-1] * (10 - len(shown))
+
+
 @pytest.mark.parametrize("options", [ChannelMfOptions(rank=2), MfAlsOptions(offsets=True)], ids=lambda one: one.model)
 def test_an_item_that_was_not_published_is_at_the_persons_level(world: World, options: Options) -> None:
     items = published(world, options, least=25)

@@ -30,6 +30,8 @@ LIST_NAMES = [
     f"{name}{variant}" for variant in ("", "_everything", "_all") for name in ("f_score", "precision", "recall")
 ]
 
+AMONG_ALL = [name for name in LIST_NAMES if name.endswith("_all")]
+
 
 @dataclasses.dataclass(frozen=True)
 class Case:
@@ -39,12 +41,14 @@ class Case:
     ratings: NDArray[np.float64]
     scores: NDArray[np.float32]
 
-    def measure(self, threshold: float = 3.4, scale: RatingScale = STARS) -> Metrics:
+    def measure(
+        self, threshold: float = 3.4, scale: RatingScale = STARS, lists: NDArray[np.int32] | None = None
+    ) -> Metrics:
         held, trained = np.nonzero(self.states == HELD_OUT), self.states == TRAINED
         starts = np.concatenate([[0], np.cumsum(trained.sum(axis=1))])
         columns = np.nonzero(trained)[1].astype(np.int32)
         return measure(
-            self.factors(),
+            dataclasses.replace(self.factors(), lists=lists),
             HeldOut(held[0].astype(np.int32), held[1].astype(np.int32), self.ratings[held]),
             Rows(starts, columns, columns.copy()),
             scale,
@@ -54,6 +58,9 @@ class Case:
     def factors(self) -> Scores:
         """Any table is a product: that of one unit row for each user with its own columns."""
         return Scores(np.eye(len(self.scores), dtype=np.float32), np.ascontiguousarray(self.scores.T))
+
+    def relevant(self) -> NDArray[np.bool_]:
+        return np.asarray((self.states == HELD_OUT) & (self.ratings >= 3.4))
 
     def of_users(self, users: list[int]) -> Case:
         return Case(self.states[users], self.ratings[users], self.scores[users])
@@ -303,6 +310,28 @@ def test_what_does_not_fit_together_is_refused() -> None:
     refused("held-out user -1 is not one of 1", held_out=HeldOut(one - 1, one, np.ones(1)))
     refused("1 users are scored and 0 trained on", trained=nothing_trained.part(0, 0))
     refused("have no products", scores=Scores(scores.users, scores.items[:, :1]))
+    refused("not 1 of 10; give one", scores=dataclasses.replace(scores, lists=np.zeros((1, 9), np.int32)))
+
+
+def test_lists_of_all_items_may_be_given_instead_of_following_scores() -> None:
+    rng = np.random.default_rng(3)
+    case = Case(
+        rng.integers(0, 3, (6, 30)), rng.integers(1, 6, (6, 30)).astype(np.float64), np.zeros((6, 30), np.float32)
+    )
+    liking = rng.normal(3, 1, (6, 30)).astype(np.float32)
+    best = np.argsort(np.where(case.states == TRAINED, np.inf, -liking), axis=1, kind="stable")[:, :10]
+    by_liking, by_score = dataclasses.replace(case, scores=liking).measure(), case.measure()
+    given = case.measure(lists=best.astype(np.int32))
+    for name in AMONG_ALL:
+        assert getattr(given, name) == getattr(by_liking, name) != getattr(by_score, name)
+    same = dict.fromkeys(AMONG_ALL, 0.0)
+    assert dataclasses.replace(given, **same) == dataclasses.replace(by_score, **same)
+    short = np.where(np.arange(10) < 4, best, -1).astype(np.int32)
+    hits = [len({*row[:4]} & {*np.flatnonzero(liked)}) for row, liked in zip(best, case.relevant(), strict=True)]
+    relevant = case.relevant().sum(axis=1)
+    some = relevant > 0
+    assert case.measure(lists=short).precision_all == pytest.approx(np.mean(np.array(hits)[some] / 4))
+    assert case.measure(lists=short).recall_all == pytest.approx(np.mean(np.array(hits)[some] / relevant[some]))
 
 
 def test_held_out_ratings_must_be_there_and_in_order() -> None:

@@ -87,6 +87,36 @@ def item_pattern(pattern: Pattern) -> ItemPattern:
     )
 
 
+@pytest.mark.parametrize("dimensions", [1, 5, 48])
+@pytest.mark.parametrize("seed", range(3))
+def test_chances_are_popularity_and_the_rows_own_part_of_the_decomposition(seed: int, dimensions: int) -> None:
+    matrix = matrix_of(*rated(seed))
+    published = item_pattern(embedded(matrix, dimensions))
+    wide, reports = dense(matrix), matrix.by_item.counts()
+    left, singular, right = np.linalg.svd(wide, full_matrices=False)
+    kept = slice(1, 1 + min(dimensions, min(matrix.shape) - 2))
+    for user in range(matrix.shape[0]):
+        found = published.chances_of(matrix.by_user.part(user, user + 1).columns)
+        count = int(matrix.by_user.counts()[user])
+        by_popularity = count * reports / reports.sum()
+        part = (left[user, kept] * singular[kept]) @ right[kept] * count**0.25 * reports**0.4
+        np.testing.assert_allclose(found, np.clip(by_popularity + part, 0.01 * by_popularity, 1), atol=2e-3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_a_person_rated_is_more_likely_than_what_they_did_not(seed: int) -> None:
+    """An item is left out of a person's row, and told from items that the person did not rate."""
+    matrix = matrix_of(*rated(seed, 200, 40))
+    published, higher = item_pattern(embedded(matrix, 8)), []
+    for user in range(0, 200, 4):
+        columns = matrix.by_user.part(user, user + 1).columns
+        others = np.setdiff1d(np.arange(matrix.shape[1]), columns)
+        for held in columns[:: max(1, len(columns) // 4)]:
+            chances = published.chances_of(np.setdiff1d(columns, held))
+            higher.append(np.mean(chances[held] > chances[others]) if len(others) else 0.5)
+    assert np.mean(higher) > 0.7
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_users_place_follows_from_the_items_rated(seed: int) -> None:
     matrix = matrix_of(*rated(seed))

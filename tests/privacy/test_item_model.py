@@ -56,7 +56,7 @@ def make_pattern(items: int = 3, traits: int = 4, places: int = 1, **changes: An
         "traits": noise(rng, items, traits),
         "trait_variances": noise(rng, traits) ** 2 + np.float32(0.01),
         "responses": noise(rng, items, places),
-        "shares": noise(rng, items),
+        "shares": np.abs(noise(rng, items)) + np.float32(0.01),
         "place_scale": noise(rng, places),
     }
     return ItemPattern(**(made | changes))
@@ -195,6 +195,31 @@ def test_a_place_follows_from_what_was_rated() -> None:
     np.testing.assert_array_equal(pattern.place_of(rated[:0]), [0, 0])
 
 
+def test_chances_follow_from_what_was_rated() -> None:
+    reports = np.array([400.0, 80.0, 20.0])
+    embedding = np.array([[0.1, 0.2], [-0.2, 0.1], [0.3, 0.0]], np.float32)
+    traits = np.hstack([np.zeros((3, 2), np.float32), embedding])
+    pattern = replace(make_pattern(), traits=traits, shares=(reports**-0.4).astype(np.float32))
+    np.testing.assert_allclose(pattern.chances_of(np.array([], np.int64)), [0.8, 0.16, 0.04], rtol=1e-5)
+    person = (reports[[0, 2]] ** -0.4) @ embedding[[0, 2]] / np.square(embedding).sum(axis=0)
+    expected = 2 * reports / 500 + embedding @ person * reports**0.4
+    assert expected[0] > 1
+    assert expected[1] < 0
+    np.testing.assert_allclose(pattern.chances_of(np.array([2, 0])), [1, 0.01 * 0.32, expected[2]], rtol=1e-5)
+    flat = replace(pattern, traits=np.zeros((3, 4), np.float32))
+    np.testing.assert_allclose(flat.chances_of(np.array([0])), [0.8, 0.16, 0.04], rtol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e-20, 1.0, 1e15])
+@pytest.mark.parametrize("share", [1e-29, 1.0, 1e15])
+def test_chances_of_extreme_patterns_are_chances(size: float, share: float) -> None:
+    mixed = np.array([1, share, 1e-29], np.float32)
+    traits = np.full((3, 4), size, np.float32) * np.array([[1], [-1], [0.5]], np.float32)
+    for rated in (np.array([], np.int64), np.array([1]), np.array([0, 1, 2])):
+        found = replace(make_pattern(), traits=traits, shares=mixed).chances_of(rated)
+        assert ((found >= 0) & (found <= 1)).all()
+
+
 def test_beliefs_and_patterns_that_make_no_sense_are_refused() -> None:
     ones = np.ones((3, 2), np.float32)
     for make, complaint in (
@@ -214,6 +239,8 @@ def test_beliefs_and_patterns_that_make_no_sense_are_refused() -> None:
         (lambda: replace(make_pattern(), traits=ones[:, 0]), "0 traits and 1 responses"),
         (lambda: make_pattern(trait_variances=np.zeros(4, np.float32)), "variances of traits go down to 0"),
         (lambda: make_pattern(shares=ones[0]), "item shares are float32 of shape"),
+        (lambda: make_pattern(shares=np.zeros(3, np.float32)), "item shares go down to 0, the least is 1e-30"),
+        (lambda: make_pattern(shares=-ones[:, 0]), "item shares go down to -1"),
         (lambda: make_pattern(responses=ones.astype(np.float64)), "item responses are float64"),
         (lambda: make_pattern(place_scale=ones[0]), "scales of places are float32 of shape"),
         (lambda: replace(make_items(), beliefs=make_beliefs(items=4)), "do not fit factors"),

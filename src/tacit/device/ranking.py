@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An item, the rating predicted for it, on the scale, and its place in the list, from 1 on."""
+    """An item of a list."""
 
     item: str | int
     score: float
+    """What the list is ordered by, on the scale: the rating to expect if an item left unrated counts as the lowest."""
     rank: int
+    """Its place in the list, from 1 on."""
+    rating: float
+    """The rating predicted for it, on the scale, if the person gets to rate it."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +62,19 @@ class PersonalRanking:
         """Return the predicted ratings of all items, on the scale."""
         return np.clip(self.scores, np.float32(self.items.scale.low), np.float32(self.items.scale.high))
 
-    def recommend(self, n: int = 10, *, exclude_rated: bool = True) -> list[Suggestion]:
-        """Find the n best items; ties go to the more popular one. There may be fewer than n."""
+    def recommend(self, n: int = 10, *, exclude_rated: bool = True, by_rating: bool = False) -> list[Suggestion]:
+        """Find the n best items; there may be fewer.
+
+        A list is for choosing from, so that what the person is unlikely ever to rate has no place at its top, however
+        high the prediction. `by_rating` orders by prediction alone.
+        """
         if n < 1:
             raise ModelError(f"a list of {n} items is empty; ask for at least 1")
-        order = np.argsort(-self.scores, kind="stable")
-        if exclude_rated:
-            order = order[~np.isin(order, self.person.rated)]
         predicted, words = self.predictions(), self.items.items
+        listed = predicted.astype(np.float64) if by_rating else list_scores(self.items, self.person, self.scores)
+        order = best_first(listed, self.scores, leave_out=self.person.rated if exclude_rated else None)
         best = enumerate(order[:n].tolist(), 1)
-        return [Suggestion(words.id_at(index), float(predicted[index]), rank) for rank, index in best]
+        return [Suggestion(words.id_at(at), float(listed[at]), rank, float(predicted[at])) for rank, at in best]
 
     def explain(self, item: str | int, n: int = 3) -> list[Reason]:
         """Find the n own ratings that move an item's score most, in order of how much.
@@ -117,3 +124,21 @@ def scores_of(items: ItemModel, person: Person) -> NDArray[np.float32]:
     if items.pattern is None:
         return items.scores(person.factors, person.offset)
     return items.scores(person.factors, person.offset, trait_weights=person.trait_weights, place=person.place)
+
+
+def list_scores(items: ItemModel, person: Person, scores: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return the rating to expect of every item, on the scale, if one left unrated counts as the lowest.
+
+    Without a pattern there is nothing to tell from what the person is likely to rate: these are predicted ratings.
+    """
+    low, high = float(items.scale.low), float(items.scale.high)
+    predicted = np.clip(scores.astype(np.float64), low, high)
+    return predicted if items.pattern is None else low + items.pattern.chances_of(person.rated) * (predicted - low)
+
+
+def best_first(
+    listed: NDArray[np.float64], scores: NDArray[np.float32], leave_out: NDArray[np.int64] | None = None
+) -> NDArray[np.int64]:
+    """Order items by list score, those of equal ones by score, then by number of reports, as they are stored."""
+    order = np.lexsort((-scores, -listed))
+    return order if leave_out is None else order[~np.isin(order, leave_out)]

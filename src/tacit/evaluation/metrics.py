@@ -15,6 +15,7 @@ from tacit.errors import InvalidInputError
 from tacit.evaluation.top_lists import (
     LENGTH,
     ListQuality,
+    best_by_products,
     counts_among_all,
     counts_among_held_out,
     discounted_gains,
@@ -87,6 +88,8 @@ class Scores:
 
     users: NDArray[np.float32]
     items: NDArray[np.float32]
+    lists: NDArray[np.int32] | None = None
+    """(users, 10) where lists are not ordered by scores: items not rated in training, best first, -1 after the last."""
 
     def of_pairs(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> Floats:
         """Return the scores of pairs, some at a time: their rows are copied out."""
@@ -96,6 +99,12 @@ class Scores:
             block = slice(start, start + step)
             scores[block] = np.einsum("pf,pf->p", self.users[users[block]], self.items[items[block]])
         return scores
+
+    def best(self, chosen: NDArray[np.int32], trained: Rows, threads: int) -> NDArray[np.int32]:
+        """Return the lists of some users, of all items but those rated in training."""
+        if self.lists is not None:
+            return self.lists[chosen]
+        return best_by_products((self.users, self.items), trained, chosen, threads)
 
 
 def default_threshold(scale: RatingScale) -> float:
@@ -163,7 +172,7 @@ class _Judged:
     def quality_among_all(self, scores: Scores, trained: Rows, threads: int) -> ListQuality:
         """Judge the best of all items but those rated in training."""
         relevant = self.held_out.users[self.relevant], self.held_out.items[self.relevant]
-        counts = counts_among_all((scores.users, scores.items), trained, relevant, self.listed, threads)
+        counts = counts_among_all(scores.best(self.listed, trained, threads), relevant, self.listed)
         return counts.quality(self.relevant_of_listed)
 
 
@@ -195,6 +204,9 @@ def _check_scores(scores: Scores) -> None:
     if not _longest(scores.users) * _longest(scores.items) < _LARGEST_SCORE:
         msg = "scores are not finite; fit again with more regularisation or smaller steps, or leave this model out"
         raise InvalidInputError(msg)
+    if scores.lists is not None and scores.lists.shape != (len(scores.users), LENGTH):
+        wanted = f"{len(scores.users)} of {LENGTH}"
+        raise InvalidInputError(f"lists of shape {scores.lists.shape} are not {wanted}; give one for each user")
 
 
 def _longest(rows: Floats) -> float:

@@ -83,27 +83,28 @@ def pairs_per_user(users: Codes, chosen: NDArray[np.bool_]) -> Counts:
     return np.bincount(users[chosen], minlength=int(users[-1]) + 1)
 
 
-def counts_among_all(
-    factors: tuple[Floats, Floats], trained: Rows, relevant: tuple[Codes, Codes], listed: Codes, threads: int
-) -> ListCounts:
-    """Count for every listed user, the best of all items they did not train on being recommended.
+def best_by_products(factors: tuple[Floats, Floats], trained: Rows, chosen: Codes, threads: int) -> Codes:
+    """Return the lists of some users: of all items they did not train on, those of the largest products of rows.
 
-    `factors` are the rows of users and items whose products are scores, `relevant` the users and items of the
-    relevant pairs, in order. Users come some at a time, so that memory does not grow with their number.
+    Users come some at a time, so that memory does not grow with how much they rated.
     """
     users, items = factors[0], padded(factors[1])
-    relevant_cells = relevant[0] * np.int64(len(items)) + relevant[1]
-    counts = ListCounts(np.zeros(len(listed), dtype=np.int64), np.zeros(len(listed), dtype=np.int64))
-    for first in range(0, len(listed), _USERS_AT_ONCE):
+    lists = np.empty((len(chosen), LENGTH), dtype=np.int32)
+    for first in range(0, len(chosen), _USERS_AT_ONCE):
         block = slice(first, first + _USERS_AT_ONCE)
-        some = listed[block]
-        rated, coordinates = _rows_at(trained, some), users.shape[1]
-        found, _ = top_n(padded(users[some]), items, rated, LENGTH, coordinates=coordinates, threads=threads)
-        there = found >= 0
-        counts.recommended[block] = there.sum(axis=1)
-        cells = some[:, None] * np.int64(len(items)) + found
-        counts.hits[block] = (there & _is_among(cells, relevant_cells)).sum(axis=1)
-    return counts
+        some, coordinates = chosen[block], users.shape[1]
+        rated = _rows_at(trained, some)
+        lists[block], _ = top_n(padded(users[some]), items, rated, LENGTH, coordinates=coordinates, threads=threads)
+    return lists
+
+
+def counts_among_all(lists: Codes, relevant: tuple[Codes, Codes], listed: Codes) -> ListCounts:
+    """Count for every listed user, given the lists of them and the users and items of relevant pairs, in order."""
+    there = lists >= 0
+    width = 1 + max(int(lists.max(initial=0)), int(relevant[1].max(initial=0)))
+    cells = listed[:, None] * np.int64(width) + lists
+    hits = there & _is_among(cells, relevant[0] * np.int64(width) + relevant[1])
+    return ListCounts(there.sum(axis=1), hits.sum(axis=1))
 
 
 def _rows_at(rows: Rows, chosen: Codes) -> Rows:

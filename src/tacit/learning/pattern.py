@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.learning.kernels import row_sums
+from tacit.privacy.item_beliefs import SHARE_POWER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     Doubles = NDArray[np.float64]
 
 _USER_POWER = -0.25
-_ITEM_POWER = -0.4
 _WIDTH_POWER = 1.5
 _POWER_ITERATIONS = 4
 _SPARE = 10
@@ -113,7 +113,7 @@ class _Scaled:
         self.matrix, self.threads = matrix, threads
         self.user_counts, self.item_counts = matrix.by_user.counts(), matrix.by_item.counts()
         self.of_users = np.maximum(self.user_counts, 1.0) ** _USER_POWER
-        self.of_items = np.maximum(self.item_counts, 1.0) ** _ITEM_POWER
+        self.of_items = np.maximum(self.item_counts, 1.0) ** SHARE_POWER
 
     def times(self, right: Doubles) -> Doubles:
         dense = (self.of_items[:, None] * right).astype(np.float32)

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 POPULARITY_COLUMNS = 2
 """How many columns of traits come before the embedding."""
 
+SHARE_POWER = -0.4
+"""An item's share is its number of reports to this power."""
+
+# Where the embedding speaks against an item, so much of what its popularity alone says is left.
+_LEAST_OF_POPULARITY = 0.01
+
 # A device solves for every coordinate of a person at once; without a limit a published model could fill its memory.
 MOST_COLUMNS = 512
 
@@ -68,7 +74,7 @@ class ItemPattern:
     responses: Floats
     """(items, D), with D up to T - 2: how an item's score responds to the person's place."""
     shares: Floats
-    """(items,) what every rated item adds to that place."""
+    """(items,) what every rated item adds to that place: its number of reports to the power -0.4."""
     place_scale: Floats
     """(D,)."""
 
@@ -84,7 +90,7 @@ class ItemPattern:
         check_floats("item traits", self.traits, (items, traits))
         check_variances("variances of traits", self.trait_variances, (traits,), least=SMALLEST_VARIANCE)
         check_floats("item responses", self.responses, (items, places))
-        check_floats("item shares", self.shares, (items,))
+        check_variances("item shares", self.shares, (items,), least=SMALLEST_VARIANCE)
         check_floats("scales of places", self.place_scale, (places,))
 
     def place_of(self, rated: Indices) -> NDArray[np.float64]:
@@ -94,3 +100,17 @@ class ItemPattern:
         embedded = self.traits[rated, POPULARITY_COLUMNS : POPULARITY_COLUMNS + len(self.place_scale)]
         place = self.shares[rated].astype(np.float64) @ embedded
         return np.asarray(self.place_scale * len(rated) ** -0.25 * place)
+
+    def chances_of(self, rated: Indices) -> NDArray[np.float64]:
+        """Estimate for every item how likely a person who rated the items with these indices is to rate it.
+
+        The person's row of the rated-or-not matrix is projected onto popularity and onto the embedding, whose columns
+        are orthogonal. Of a person who rated nothing, the first rating is guessed by popularity alone.
+        """
+        shares, embedded = self.shares.astype(np.float64), self.traits[:, POPULARITY_COLUMNS:].astype(np.float64)
+        reports = shares ** (1 / SHARE_POWER)
+        by_popularity = max(len(rated), 1) * reports / reports.sum()
+        person, sizes = shares[rated] @ embedded[rated], np.square(embedded).sum(axis=0)
+        projected = embedded @ np.divide(person, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
+        chances = by_popularity + projected / shares
+        return np.asarray(np.clip(chances, _LEAST_OF_POPULARITY * by_popularity, 1))

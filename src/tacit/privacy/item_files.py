@@ -131,7 +131,8 @@ def _pattern_document(pattern: ItemPattern) -> dict[str, int]:
 def _pattern_arrays(pattern: ItemPattern | None) -> Arrays:
     if pattern is None:
         return {}
-    coded = _coded(traits=pattern.traits, responses=pattern.responses, shares=pattern.shares)
+    coded = _coded(traits=pattern.traits, responses=pattern.responses)
+    coded |= _coded(keep_positive=True, shares=pattern.shares)
     return coded | {"person_trait_variances": pattern.trait_variances, "place_scale": pattern.place_scale}
 
 
