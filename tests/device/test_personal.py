@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.linalg import block_diag
 
 from tacit.device import Device, Person, fit_person, rank_items, read_own_ratings
-from tacit.device.personal import SPREADS, effects_on
-from tacit.device.ranking import scores_of
+from tacit.device.equations import SPREADS
+from tacit.device.likeness import MOST_LANDMARKS, Landmarks, likeness
+from tacit.device.personal import effects_on, scores_of
 from tacit.errors import DeviceError, InvalidInputError, ModelError, TableError
 from tacit.privacy.item_model import Beliefs, ItemModel, ItemPattern
 from tacit.privacy.scale import RatingScale
@@ -48,10 +50,20 @@ def make_ratings(items: int = 30, count: int = 12, *, seed: int = 1) -> tuple[An
     return rng.choice(items, count, replace=False), rng.integers(1, 6, count).astype(np.float64)
 
 
-def oracle(model: ItemModel, rated: Any, ratings: Any, spreads: Any = SPREADS) -> tuple[Any, Any, Any]:
+def alike(one: Any, other: Any) -> float:
+    """Return how alike two items are by their embedded rows."""
+    if not len(one):
+        return 0.5**8
+    return float(((1 + one @ other / np.sqrt(one @ one) / np.sqrt(other @ other)) / 2) ** 8)
+
+
+def oracle(
+    model: ItemModel, rated: Any, ratings: Any, spreads: Any = SPREADS, landmarks: int = MOST_LANDMARKS
+) -> tuple[Any, Any, Any]:
     """Condition the joint Gaussian of coordinates and ratings in the space of ratings, where the package never is.
 
-    What is unsure of the factors of rated items narrows the prior of the person's.
+    What is unsure of the factors of rated items narrows the prior of the person's. How much rated items pull their
+    neighbours has the inverse of the likeness among them as its covariance, so that the scores have likeness as theirs.
     """
     beliefs, pattern = model.beliefs, model.pattern
     assert beliefs is not None
@@ -60,13 +72,20 @@ def oracle(model: ItemModel, rated: Any, ratings: Any, spreads: Any = SPREADS) -
     place = sum(pattern.shares[k].astype(float) * pattern.traits[k, 2 : 2 + places].astype(float) for k in rated)
     place = pattern.place_scale * len(rated) ** -0.25 * place
     residual = ratings - model.mean - model.offsets[rated].astype(float) - pattern.responses[rated] @ place
-    design = np.hstack([np.ones((len(rated), 1)), pattern.traits[rated], model.factors[rated]]).astype(float)
+    embedded, weights = pattern.traits[:, 2:].astype(float), pattern.shares.astype(float) ** -2.5
+    width = np.average(embedded**2, axis=0, weights=weights) @ pattern.trait_variances[2:].astype(float)
+    near = np.sort(rated)[:landmarks]
+    likenesses = [[alike(embedded[one], embedded[other]) for other in near] for one in rated]
+    among = [[alike(embedded[one], embedded[other]) for other in near] for one in near]
+    pull_prior = width * np.linalg.inv(np.array(among) + 1e-3 * np.eye(len(near)))
+    design = np.hstack([np.ones((len(rated), 1)), pattern.traits[rated], likenesses, model.factors[rated]])
     noise = np.diag(beliefs.residual_variance + beliefs.item_offset_variances[rated].astype(float))
     evidence, means = [], []
     for spread in spreads:
         narrowed = sum(beliefs.item_factor_variances[k].astype(float) / noise[n, n] for n, k in enumerate(rated))
         factor_prior = 1 / (1 / beliefs.factor_variances.astype(float) + narrowed)
-        prior = np.diag(np.r_[beliefs.offset_variance, spread * pattern.trait_variances.astype(float), factor_prior])
+        own = np.diag(np.r_[beliefs.offset_variance, spread * pattern.trait_variances.astype(float)])
+        prior = block_diag(own, spread * pull_prior, np.diag(factor_prior))
         total = design @ prior @ design.T + noise
         inverse = np.linalg.inv(total)
         means.append(prior @ design.T @ inverse @ residual)
@@ -80,7 +99,7 @@ def oracle(model: ItemModel, rated: Any, ratings: Any, spreads: Any = SPREADS) -
 
 
 def coordinates(person: Person) -> Any:
-    return np.concatenate([[person.offset], person.trait_weights, person.factors])
+    return np.concatenate([[person.offset], person.trait_weights, person.pulls, person.factors])
 
 
 @pytest.mark.parametrize("count", [1, 5, 30])
@@ -90,10 +109,65 @@ def test_a_person_is_the_posterior_mean(count: int, shape: tuple[int, int, int])
     rated, ratings = make_ratings(count=count)
     person = fit_person(model, rated, ratings)
     expected, weights, place = oracle(model, rated, ratings)
-    np.testing.assert_allclose(coordinates(person), expected, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(person.spread_weights, weights, rtol=1e-8)
+    np.testing.assert_allclose(coordinates(person), expected, rtol=1e-4, atol=1e-4)  # likeness is in single precision
+    np.testing.assert_allclose(person.spread_weights, weights, rtol=1e-5)
     np.testing.assert_allclose(person.place, place, rtol=1e-6)
     assert (len(person.trait_weights), len(person.factors), len(person.place)) == (shape[1], shape[0], shape[2])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_scores_are_what_the_coordinates_say(seed: int) -> None:
+    model = make_items(seed=seed)
+    assert model.pattern is not None
+    rated, ratings = make_ratings(seed=seed)
+    person, embedded = fit_person(model, rated, ratings), model.pattern.traits[:, 2:].astype(float)
+    for item, found in enumerate(scores_of(model, person)):
+        pulled = sum(
+            alike(embedded[item], embedded[other]) * pull
+            for other, pull in zip(person.rated, person.pulls, strict=True)
+        )
+        linear = model.pattern.traits[item] @ person.trait_weights + model.factors[item] @ person.factors
+        known = model.mean + model.offsets[item] + model.pattern.responses[item] @ person.place
+        assert found == pytest.approx(known + person.offset + linear + pulled, abs=1e-5)
+
+
+def test_of_many_ratings_those_of_popular_items_speak_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.device.equations.MOST_LANDMARKS", 5)
+    model = make_items()
+    rated, ratings = make_ratings()
+    person = fit_person(model, rated, ratings)
+    expected, weights, _ = oracle(model, rated, ratings, landmarks=5)
+    assert len(person.pulls) == 5
+    np.testing.assert_allclose(coordinates(person), expected, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(person.spread_weights, weights, rtol=1e-5)
+
+
+def test_a_rating_speaks_most_of_items_rated_by_the_same_people() -> None:
+    """Three items are told from the others by likeness alone, and one of them is like the rated one."""
+    model = make_items(items=3, rank=0, traits=5, places=0)
+    assert model.pattern is not None
+    embedded = np.array([[1, 0, 0], [0.9, 0.1, 0], [0, 1, 0]], np.float32)
+    traits = np.hstack([np.zeros((3, 2), np.float32), embedded])
+    model = replace(model, offsets=np.zeros(3, np.float32), pattern=replace(model.pattern, traits=traits))
+    for rating, sign in ((5.0, 1), (1.0, -1)):
+        person = fit_person(model, np.array([0]), np.array([rating]))
+        assert sign * person.pulls[0] > 0
+        moved = sign * (scores_of(model, person) - model.mean - person.offset)
+        assert moved[0] > moved[1] > 10 * abs(moved[2])
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 6))
+def test_landmark_columns_have_likeness_as_their_products(seed: int, count: int, width: int) -> None:
+    rows = np.random.default_rng(seed).normal(size=(count, width))
+    rows[-1] = rows[0]  # the same people rated both
+    directions = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    found = likeness(directions, directions)
+    assert ((found >= 0) & (found <= 1 + 1e-5)).all()
+    landmarks = Landmarks.of(directions)
+    columns = landmarks.columns(directions)
+    np.testing.assert_allclose(columns @ columns.T, found, atol=5e-3)
+    weights = np.random.default_rng(seed).normal(size=count)
+    np.testing.assert_allclose(columns @ weights, found @ landmarks.pulls(weights), atol=1e-3)
 
 
 def test_without_uncertainty_and_pattern_it_is_plain_ridge() -> None:
@@ -126,7 +200,7 @@ def test_without_beliefs_there_is_a_default_prior(level: float) -> None:
     np.testing.assert_allclose(person.factors, [expected[-1], 0], rtol=1e-6)
     np.testing.assert_allclose(person.offset, expected[0] if level else 0, rtol=1e-6)
     assert (person.offset == 0) == (level == 0)
-    effects = effects_on(model, person, 3)
+    effects = effects_on(person, 3)
     np.testing.assert_allclose(effects.sum(), scores_of(model, person)[3] - level, rtol=1e-4)
 
 
@@ -157,10 +231,11 @@ def test_effects_add_up_to_what_the_ratings_did(seed: int, count: int) -> None:
     model = make_items(seed=seed)
     rated, ratings = make_ratings(count=count, seed=seed)
     person = fit_person(model, rated, ratings)
-    nobody = replace(person, offset=0.0, trait_weights=0 * person.trait_weights, factors=0 * person.factors)
+    silent = {name: 0 * getattr(person, name) for name in ("offset", "trait_weights", "pulls", "factors")}
+    nobody = replace(person, **silent)
     moved = scores_of(model, person) - scores_of(model, nobody)
     for item in (0, 7, int(rated[0])):
-        np.testing.assert_allclose(effects_on(model, person, item).sum(), moved[item], atol=1e-5)
+        np.testing.assert_allclose(effects_on(person, item).sum(), moved[item], atol=1e-5)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -247,7 +322,7 @@ def test_a_ranking_is_by_score_and_says_why() -> None:
     assert all(own[str(reason.item)] == reason.rating for reason in reasons)
     everything = ranking.explain("film 0", 99)
     assert sorted(str(reason.item) for reason in everything) == ["film 21", "film 3", "film 8"]
-    np.testing.assert_allclose(sum(reason.effect for reason in everything), effects_on(model, person, 0).sum())
+    np.testing.assert_allclose(sum(reason.effect for reason in everything), effects_on(person, 0).sum())
     with pytest.raises(ModelError, match="'nowhere' is unknown"):
         ranking.explain("nowhere")
     with pytest.raises(ModelError, match="a list of 0 items is empty"):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tacit.device.personal import fit_person
-from tacit.device.ranking import rank_items, scores_of
-from tacit.evaluation.devices import OwnRatings, device_scores
+from tacit.device.personal import fit_person, scores_of
+from tacit.device.ranking import rank_items
+from tacit.evaluation.devices import OwnRatings, device_answers
 from tacit.evaluation.fold import run_fold
 from tacit.evaluation.ratings import RatingData, rating_data
 from tacit.evaluation.setting import DEVICE, PROVIDER, Setting, ranks_on_devices
@@ -24,6 +24,7 @@ from tacit.tables import column_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tacit.evaluation.metrics import Answers
     from tacit.evaluation.world import World
     from tacit.privacy.item_model import ItemModel
 
@@ -55,9 +56,13 @@ def own_ratings(world: World, shape: tuple[int, int] | None = None) -> OwnRating
     return OwnRatings(world.users[order], world.items[order], world.ratings[order].astype(np.float64), size)
 
 
+def all_answers(items: ItemModel, own: OwnRatings) -> Answers:
+    pairs = np.indices(own.shape, dtype=np.int32)
+    return device_answers(items, own, pairs[0].ravel(), pairs[1].ravel())
+
+
 def everything(items: ItemModel, own: OwnRatings) -> NDArray[Any]:
-    scores = device_scores(items, own)
-    return np.asarray(scores.users.astype(np.float64) @ scores.items.T)
+    return all_answers(items, own).predicted.reshape(own.shape)
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +87,7 @@ def test_devices_together_score_as_each_does_alone(world: World, options: Option
 def test_devices_list_what_each_would_show_alone(world: World, options: Options) -> None:
     items = published(world, options, least=25)
     own = own_ratings(world, (world.shape.people + 1, world.shape.items))  # and a person without ratings
-    lists = device_scores(items, own).lists
-    assert lists is not None
+    lists = all_answers(items, own).lists
     for user in range(0, world.shape.people + 1, 15):
         mine = own.users == user
         alone = rank_items(items, dict(zip(own.items[mine].tolist(), own.ratings[mine].tolist(), strict=True)))
@@ -113,16 +117,16 @@ def data_of(world: World, ratings: NDArray[Any]) -> RatingData:
 
 def test_a_device_uses_its_own_ratings_and_what_is_published_and_nothing_else(world: World) -> None:
     items, own = published(world, ChannelMfOptions(rank=2)), own_ratings(world)
-    scores = device_scores(items, own)
+    answers, predicted = all_answers(items, own), everything(items, own)
     mine = own.users == 11
     others = replace(own, ratings=np.where(mine, own.ratings, 6 - own.ratings))
-    changed = device_scores(items, others)  # other people's true ratings, behind the same reports
-    assert changed.users[11].tobytes() == scores.users[11].tobytes()
-    assert changed.items.tobytes() == scores.items.tobytes()
-    assert (changed.users[:11] != scores.users[:11]).any(axis=1).all()
+    changed = everything(items, others)  # other people's true ratings, behind the same reports
+    assert changed[11].tobytes() == predicted[11].tobytes()
+    assert (changed[:11] != predicted[:11]).any(axis=1).all()
     # What others rated at all makes no difference to a device either, once the items are published.
-    alone = replace(own, users=own.users[mine], items=own.items[mine], ratings=own.ratings[mine])
-    assert device_scores(items, alone).users[11].tobytes() == scores.users[11].tobytes()
+    alone = all_answers(items, replace(own, users=own.users[mine], items=own.items[mine], ratings=own.ratings[mine]))
+    assert alone.predicted.reshape(own.shape)[11].tobytes() == predicted[11].tobytes()
+    assert alone.lists[11].tolist() == answers.lists[11].tolist()
 
 
 @pytest.mark.parametrize("options", [ChannelMfOptions(rank=2), MfAlsOptions(offsets=True)], ids=lambda one: one.model)

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as arrays
 from tacit.errors import InvalidInputError
 from tacit.evaluation import metrics as metrics_module
 from tacit.evaluation import top_lists
-from tacit.evaluation.metrics import HeldOut, Metrics, Scores, default_threshold, measure
+from tacit.evaluation.metrics import Answers, HeldOut, Metrics, Scores, default_threshold, measure
 from tacit.learning.kernels import kernel_name
 from tacit.learning.matrix import Rows
 from tacit.privacy.scale import RatingScale
@@ -47,13 +47,11 @@ class Case:
         held, trained = np.nonzero(self.states == HELD_OUT), self.states == TRAINED
         starts = np.concatenate([[0], np.cumsum(trained.sum(axis=1))])
         columns = np.nonzero(trained)[1].astype(np.int32)
-        return measure(
-            dataclasses.replace(self.factors(), lists=lists),
-            HeldOut(held[0].astype(np.int32), held[1].astype(np.int32), self.ratings[held]),
-            Rows(starts, columns, columns.copy()),
-            scale,
-            threshold=threshold,
-        )
+        held_out = HeldOut(held[0].astype(np.int32), held[1].astype(np.int32), self.ratings[held])
+        answers = self.factors().answers(held_out, Rows(starts, columns, columns.copy()))
+        if lists is not None:
+            answers = dataclasses.replace(answers, lists=lists)
+        return measure(answers, held_out, scale, threshold=threshold)
 
     def factors(self) -> Scores:
         """Any table is a product: that of one unit row for each user with its own columns."""
@@ -298,19 +296,32 @@ def test_what_does_not_fit_together_is_refused() -> None:
     nothing_trained = Rows(np.zeros(2, dtype=np.int64), one[:0], one[:0])
     scores, held_out = Scores(np.ones((1, 2), np.float32), np.ones((3, 2), np.float32)), HeldOut(one, one, np.ones(1))
 
-    def refused(match: str, *, threshold: float = 3.0, **changed: Any) -> None:
-        usual = {"scores": scores, "held_out": held_out, "trained": nothing_trained, "scale": STARS}
+    def refused(match: str, scores: Scores = scores, **changed: Any) -> None:
         with pytest.raises(InvalidInputError, match=match):
-            measure(**(usual | changed), threshold=threshold)
+            scores.answers(**({"held_out": held_out, "trained": nothing_trained} | changed))
 
-    refused("threshold 5.5 is not on the scale 1:5:1; choose", threshold=5.5)
-    refused("threshold nan", threshold=math.nan)
     refused("threads is 0", threads=0)
     refused("held-out item 3 is not one of 3", held_out=HeldOut(one, one + 3, np.ones(1)))
     refused("held-out user -1 is not one of 1", held_out=HeldOut(one - 1, one, np.ones(1)))
     refused("1 users are scored and 0 trained on", trained=nothing_trained.part(0, 0))
     refused("have no products", scores=Scores(scores.users, scores.items[:, :1]))
-    refused("not 1 of 10; give one", scores=dataclasses.replace(scores, lists=np.zeros((1, 9), np.int32)))
+
+
+def test_answers_that_cannot_be_judged_are_refused() -> None:
+    one, lists = np.ones(1, dtype=np.int32), np.zeros((2, 10), dtype=np.int32)
+    held_out, predicted = HeldOut(one, one, np.ones(1)), np.ones(1, np.float32)
+
+    def refused(match: str, predicted: Any = predicted, lists: Any = lists, threshold: float = 3.0) -> None:
+        with pytest.raises(InvalidInputError, match=match):
+            measure(Answers(predicted, lists), held_out, STARS, threshold=threshold)
+
+    refused("threshold 5.5 is not on the scale 1:5:1; choose", threshold=5.5)
+    refused("threshold nan", threshold=math.nan)
+    refused("1 ratings are held out; give a finite prediction", predicted=np.ones(2, np.float32))
+    for bad in (math.nan, math.inf):
+        refused("give a finite prediction", predicted=np.full(1, bad, np.float32))
+    for shape in ((2, 9), (1, 10), (20,)):
+        refused("are not 2 of 10; give one for each user", lists=np.zeros(shape, np.int32))
 
 
 def test_lists_of_all_items_may_be_given_instead_of_following_scores() -> None:
@@ -353,14 +364,14 @@ def test_memory_stays_far_below_all_pairs_of_users_and_items() -> None:
     rng = np.random.default_rng(1)
     scores = Scores(*(rng.normal(0, 1, (size, rank)).astype(np.float32) for size in (people, catalogue)))
     held_out = HeldOut(
-        np.repeat(np.arange(people, dtype=np.int32), 5),
-        np.sort(rng.integers(0, catalogue // 5, (people, 5)) * 5 + np.arange(5)).astype(np.int32).ravel(),
-        np.where(np.arange(5 * people) < 5 * listed, np.tile([1.0, 2, 3, 4, 5], people), 1.0),
+        np.repeat(np.arange(listed, dtype=np.int32), 5),
+        np.sort(rng.integers(0, catalogue // 5, (listed, 5)) * 5 + np.arange(5)).astype(np.int32).ravel(),
+        np.tile([1.0, 2, 3, 4, 5], listed),
     )
     trained = Rows(np.arange(people + 1) * 2, np.tile(np.array([1, 9], np.int32), people), np.empty(0, np.uint8))
     tracemalloc.start()
     try:
-        metrics = measure(scores, held_out, trained, STARS, threshold=3.4, threads=2)
+        metrics = measure(scores.answers(held_out, trained, threads=2), held_out, STARS, threshold=3.4)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

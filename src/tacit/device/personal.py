@@ -1,8 +1,9 @@
 """A person's own coordinates among published items, solved on the device from true ratings, which stay there.
 
 Given the items, a rating is Gaussian around a score that is linear in the person's coordinates: their offset, their
-weights on the items' traits and their coordinates on the factors. The provider publishes what it believes of these
-beforehand; the ratings do the rest, by one small system of linear equations. docs/personal-ranking.md has them.
+weights on the items' traits, how much each item they rated pulls those like it, and their coordinates on the factors.
+The provider publishes what it believes of these beforehand; the ratings do the rest, by one small system of linear
+equations.
 """
 
 from __future__ import annotations
@@ -12,31 +13,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.device.equations import Equations
+from tacit.device.likeness import likeness
 from tacit.errors import ModelError
 from tacit.privacy.array_checks import LARGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from tacit.privacy.item_model import ItemModel
 
+    Floats = NDArray[np.float32]
     Reals = NDArray[np.float64]
     Indices = NDArray[np.int64]
-
-SPREADS = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""How many times more, in variance, a person's weights on traits may differ from others' than the provider believes."""
-
-# The inverse-gamma prior of a scale that all variances of a person share has this shape and this rate.
-_SHAPE = _RATE = 5.0
-
-# Where a provider publishes no beliefs, as the classical factorisations do: the deviations of a rating around its
-# score, and of ratings among each other, in widths of the scale; the offset, and all factors together, each explain
-# this share of the latter.
-_RESIDUAL_DEVIATION = 0.24
-_RATING_DEVIATION = 0.3
-_EXPLAINED_SHARE = 0.15
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # what is printed or logged must not show it
@@ -46,6 +35,8 @@ class Person:
     offset: float
     trait_weights: Reals
     """(T,)."""
+    pulls: Reals
+    """How much the first of the rated items pull the scores of those like them; none without a pattern."""
     factors: Reals
     """(rank,)."""
     place: Reals
@@ -54,6 +45,8 @@ class Person:
     """The indices of the rated items, rising."""
     residuals: Reals
     """By how much each rating is above what was to be expected without it."""
+    equations: Equations
+    """What the coordinates were solved from."""
     spread_weights: Reals
     """How much the person's ratings speak for each of the spreads, in sum 1."""
 
@@ -69,74 +62,33 @@ def fit_person(items: ItemModel, rated: NDArray[np.integer], ratings: Reals) -> 
     rated, ratings = _checked(items, rated, ratings)
     place = np.zeros(0) if items.pattern is None else items.pattern.place_of(rated)
     residuals = ratings - _expected(items, rated, place)
-    equations = _Equations.of(items, rated)
+    equations = Equations.of(items, rated)
     coordinates, spread_weights = equations.solved(residuals)
     if not ((np.abs(coordinates) <= LARGEST).all() and (np.abs(place) <= LARGEST).all()):
         raise ModelError(f"{len(rated)} ratings do not place this person among the items; the model is damaged")
-    factors_from = len(coordinates) - items.rank
-    offset, traits, factors = float(coordinates[0]), coordinates[1:factors_from], coordinates[factors_from:]
-    return Person(offset, traits, factors, place, rated, residuals, spread_weights)
+    landmarks = equations.columns.landmarks
+    traits = 0 if items.pattern is None else items.pattern.traits.shape[1]
+    offset, weights, alike, factors = np.split(coordinates, [1, 1 + traits, len(coordinates) - items.rank])
+    pulls = alike if landmarks is None else landmarks.pulls(alike)
+    return Person(float(offset[0]), weights, pulls, factors, place, rated, residuals, equations, spread_weights)
 
 
-def effects_on(items: ItemModel, person: Person, index: int) -> Reals:
+def scores_of(items: ItemModel, person: Person) -> Floats:
+    """Return a person's scores of all items; they may lie beyond the scale."""
+    if items.pattern is None:
+        return items.scores(person.factors, person.offset)
+    scores = items.scores(person.factors, person.offset, trait_weights=person.trait_weights, place=person.place)
+    directions = items.pattern.directions
+    alike = likeness(directions, directions[person.rated[: len(person.pulls)]])
+    return np.asarray(scores + alike @ person.pulls.astype(np.float32))
+
+
+def effects_on(person: Person, index: int) -> Reals:
     """Return by how much every rating of a person moves the score of one item, in the order of `rated`."""
-    equations = _Equations.of(items, person.rated)
-    row = _design(items, np.array([index]))[0]
-    shares = zip(person.spread_weights, equations.solutions(row), strict=True)
-    answer = np.sum([weight * solution for weight, (solution, _) in shares], axis=0)
+    equations = person.equations
+    row = equations.columns.at(np.array([index]))[0]
+    answer = person.spread_weights @ equations.solutions(row)
     return np.asarray(equations.design @ answer * equations.weights * person.residuals)
-
-
-@dataclass(frozen=True, eq=False)
-class _Equations:
-    """The normal equations of a person, one system for every spread."""
-
-    design: Reals
-    weights: Reals
-    gram: Reals
-    precisions: Reals
-    spreads: Reals
-
-    @classmethod
-    def of(cls, items: ItemModel, rated: Indices) -> _Equations:
-        residual_variance, variances = _prior_of(items)
-        design = _design(items, rated)
-        design[:, variances == 0] = 0  # what has no variance is not solved: it stays at zero
-        noise = np.full(len(rated), residual_variance)
-        if items.beliefs is not None:
-            noise += items.beliefs.item_offset_variances[rated]
-        weights = 1 / noise
-        spreads = np.array([1.0] if items.pattern is None else SPREADS)
-        precisions = _precisions(items, variances, spreads)
-        if items.beliefs is not None:
-            precisions[:, len(variances) - items.rank :] += weights @ items.beliefs.item_factor_variances[rated]
-        return cls(design, weights, (design * weights[:, None]).T @ design, precisions, spreads)
-
-    def solved(self, residuals: Reals) -> tuple[Reals, Reals]:
-        """Return the coordinates, averaged over spreads, and what each spread weighs by its evidence."""
-        pull = self.design.T @ (self.weights * residuals)
-        size = self.weights @ residuals**2
-        found, evidence = [], []
-        for solution, log_determinant in self.solutions(pull):
-            left = max(float(size - pull @ solution), 0.0)
-            found.append(solution)
-            evidence.append(-0.5 * log_determinant - (_SHAPE + len(residuals) / 2) * np.log(_RATE + left / 2))
-        log_weights = np.array(evidence) - 0.5 * np.log(self.spreads) ** 2
-        weights = np.exp(log_weights - log_weights.max())
-        weights /= weights.sum()
-        return weights @ np.array(found), weights
-
-    def solutions(self, right: Reals) -> Iterator[tuple[Reals, float]]:
-        """Solve for every spread; the log determinant is that of the system over the prior's."""
-        from scipy.linalg.lapack import dposv  # noqa: PLC0415 - a slow import
-
-        for precision in self.precisions:
-            matrix = self.gram.copy(order="F")
-            np.einsum("kk->k", matrix)[:] += precision
-            root, solution, failed = dposv(matrix, right, overwrite_a=True)
-            if failed:
-                raise ModelError(f"{len(self.weights)} ratings cannot be solved for with these items; use other ones")
-            yield solution, float(2 * np.log(root.diagonal()).sum() - np.log(precision).sum())
 
 
 def _checked(items: ItemModel, rated: NDArray[np.integer], ratings: Reals) -> tuple[Indices, Reals]:
@@ -154,47 +106,7 @@ def _checked(items: ItemModel, rated: NDArray[np.integer], ratings: Reals) -> tu
     return indices, numbers
 
 
-def _design(items: ItemModel, indices: Indices) -> Reals:
-    """Return what a person's coordinates are multiplied by in the scores of some items."""
-    traits = 0 if items.pattern is None else items.pattern.traits.shape[1]
-    rows = np.ones((len(indices), 1 + traits + items.rank))
-    if items.pattern is not None:
-        rows[:, 1 : 1 + traits] = items.pattern.traits[indices]
-    rows[:, 1 + traits :] = items.factors[indices]
-    return rows
-
-
 def _expected(items: ItemModel, rated: Indices, place: Reals) -> Reals:
     """Return the scores of a person of whom nothing but their place is known."""
     level = items.mean + items.offsets[rated].astype(np.float64)
     return level if items.pattern is None else level + items.pattern.responses[rated] @ place
-
-
-def _prior_of(items: ItemModel) -> tuple[float, Reals]:
-    """Return the variance of ratings around scores, and the prior variances of all coordinates."""
-    if items.beliefs is None:
-        return _default_prior(items)
-    traits = () if items.pattern is None else items.pattern.trait_variances
-    offset = [items.beliefs.offset_variance]
-    return items.beliefs.residual_variance, np.concatenate([offset, traits, items.beliefs.factor_variances])
-
-
-def _default_prior(items: ItemModel) -> tuple[float, Reals]:
-    """Return a prior for models that publish none; see docs/personal-ranking.md."""
-    width = float(items.scale.width)
-    # The median: without a ridge, factors of an item with one report can be huge.
-    sizes = items.rank * np.median(np.square(items.factors, dtype=np.float64), axis=0)
-    sizes[sizes == 0] = 1  # a factor that few items have says little, whatever its variance
-    explained = _EXPLAINED_SHARE * (_RATING_DEVIATION * width) ** 2
-    offset = explained
-    if items.mean == 0 and not items.offsets.any():
-        # The factors alone carry the level of the ratings, so a person's own offset would take it away from them.
-        offset, explained = 0.0, float(max(abs(items.scale.low), abs(items.scale.high))) ** 2
-    return (_RESIDUAL_DEVIATION * width) ** 2, np.concatenate([[offset], np.minimum(explained / sizes, LARGEST)])
-
-
-def _precisions(items: ItemModel, variances: Reals, spreads: Reals) -> Reals:
-    """Return the prior precisions of all coordinates for every spread; it widens those of trait weights only."""
-    scaled = np.tile(variances, (len(spreads), 1))
-    scaled[:, 1 : len(variances) - items.rank] *= spreads[:, None]
-    return np.divide(1, scaled, out=np.ones_like(scaled), where=scaled > 0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.device import Device, rank_items
-from tacit.evaluation.devices import OwnRatings, device_scores
+from tacit.evaluation.devices import OwnRatings, device_answers
 from tacit.evaluation.world import World, make_world
 from tacit.learning import ChannelMfOptions, MogMfOptions, ReportMatrix, fit
 from tacit.learning.prior import fit_prior
@@ -50,6 +50,7 @@ class DemoRow:
     held_out_error: float
     provider_error: float
     device_error: float
+    device_error_without_reports: float
     recommended: tuple[int, ...]
     busiest: Totals
     values: NDArray[np.float64]
@@ -130,6 +131,7 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
         held_out_error=learned.paper,
         provider_error=learned.provider,
         device_error=learned.device,
+        device_error_without_reports=learned.device_without_reports,
         recommended=learned.recommended,
         busiest=total_loss({policy: busiest}),
         values=channel.symbol_values,
@@ -139,11 +141,15 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
 
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """Errors on true ratings held out: of the paper's model, of ours at the provider, and of ours on the device."""
+    """Errors on true ratings held out: of the paper's model, of ours at the provider, and of ours on the device.
+
+    The last is also given as it would be without anybody's report: what the device's own ratings and the pattern give.
+    """
 
     paper: float
     provider: float
     device: float
+    device_without_reports: float
     recommended: tuple[int, ...]
     """By the first person's own device."""
 
@@ -158,15 +164,19 @@ def _learn(world: World, symbols: NDArray[np.uint16], policy: Policy) -> _Learne
     true, shape = world.ratings.astype(np.float64), (world.shape.people, world.shape.items)
     own = OwnRatings(world.users[~held], world.items[~held], true[~held], shape)
     published = ours.item_model().as_published()
-    scores = device_scores(published, own)
+    silent = fit(matrix, ChannelMfOptions(reports=False), rng).item_model().as_published()
     low, high = float(world.scale.low), float(world.scale.high)
-    on_devices = np.clip(np.einsum("ic,ic->i", scores.users[users], scores.items[items]), low, high)
+    on_devices, without = (
+        np.clip(device_answers(items_published, own, users, items).predicted, low, high)
+        for items_published in (published, silent)
+    )
     first = own.users == own.users[0]
     ranking = rank_items(published, dict(zip(own.items[first].tolist(), own.ratings[first].tolist(), strict=True)))
     return _Learned(
         paper=_error(paper.predict(users, items).ratings, world.ratings[held]),
         provider=_error(ours.predict(users, items).ratings, world.ratings[held]),
         device=_error(on_devices, world.ratings[held]),
+        device_without_reports=_error(without, world.ratings[held]),
         recommended=tuple(int(one.item) for one in ranking.recommend(_RECOMMENDED)),
     )
 

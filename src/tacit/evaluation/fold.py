@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import TacitError
-from tacit.evaluation.devices import OwnRatings, device_scores
-from tacit.evaluation.metrics import HeldOut, Metrics, Scores, measure
+from tacit.evaluation.devices import OwnRatings, device_answers
+from tacit.evaluation.metrics import Answers, HeldOut, Metrics, Scores, measure
 from tacit.evaluation.pg_mf import PgMfOptions, PgMfRun, run_pg_mf
 from tacit.evaluation.pg_mf_devices import DeviceRatings, middle_and_half_width
 from tacit.evaluation.setting import PROVIDER, Setting
@@ -56,17 +56,24 @@ class FoldResult:
 def run_fold(data: RatingData, setting: Setting, fold: int, *, threshold: float, threads: int = 1) -> FoldResult:
     """Learn from all folds but one, and measure on that one."""
     held = folds_of(len(data), setting.folds, setting.seed) == fold
-    began = time.perf_counter()
-    if isinstance(setting.options, PgMfOptions):
-        run = _run_protocol(data, ~held, setting, fold)
-        scores, iterations = _scores_of_devices(run), setting.options.rounds
-    else:
-        model = _fit(data, ~held, setting, fold, threads)
-        scores, iterations = _scores_at(setting.at, model, data, ~held), len(model.trace.iterations)
-    seconds = time.perf_counter() - began
     held_out = HeldOut(data.users.codes[held], data.items.codes[held], data.ratings[held])
-    found = measure(scores, held_out, _trained(data, ~held), data.scale, threshold=threshold, threads=threads)
+    began = time.perf_counter()
+    learned = _learn(data, ~held, setting, fold, threads)
+    seconds = time.perf_counter() - began
+    iterations = len(learned.trace.iterations) if isinstance(learned, Model) else len(learned.traffic.from_device)
+    if isinstance(learned, Model) and setting.at != PROVIDER:
+        answers = _answers_of_devices(learned, data, ~held, held_out)
+    else:
+        scores = scores_of(learned, data.shape) if isinstance(learned, Model) else _scores_of_devices(learned)
+        answers = scores.answers(held_out, _trained(data, ~held), threads)
+    found = measure(answers, held_out, data.scale, threshold=threshold)
     return FoldResult(found, int((~held).sum()), int(held.sum()), seconds, iterations)
+
+
+def _learn(data: RatingData, kept: Chosen, setting: Setting, fold: int, threads: int) -> Model | PgMfRun:
+    if isinstance(setting.options, PgMfOptions):
+        return _run_protocol(data, kept, setting, fold)
+    return _fit(data, kept, setting, fold, threads)
 
 
 def simulated_reports(data: RatingData, kept: Chosen, setting: Setting, fold: int) -> ReportMatrix:
@@ -87,12 +94,10 @@ def simulated_reports(data: RatingData, kept: Chosen, setting: Setting, fold: in
     return ReportMatrix.of_symbols(users, items, draw_reports(policy.channel, data.ranks[kept], rng), policy)
 
 
-def _scores_at(place: str, model: Model, data: RatingData, kept: Chosen) -> Scores:
-    """Score where the setting says: at the provider from reports alone, or on devices from what is published."""
-    if place == PROVIDER:
-        return scores_of(model, data.shape)
+def _answers_of_devices(model: Model, data: RatingData, kept: Chosen, held_out: HeldOut) -> Answers:
+    """Let devices answer from what is published and the true ratings they kept."""
     own = OwnRatings(data.users.codes[kept], data.items.codes[kept], data.ratings[kept], data.shape)
-    return device_scores(model.item_model().as_published(), own)
+    return device_answers(model.item_model().as_published(), own, held_out.users, held_out.items)
 
 
 def scores_of(model: Model, shape: tuple[int, int]) -> Scores:

@@ -83,13 +83,20 @@ class HeldOut:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Answers:
+    """What is judged: the predicted ratings of held-out pairs, in their order, and a list for every user."""
+
+    predicted: NDArray[np.float32]
+    lists: NDArray[np.int32]
+    """(users, 10) items that the user did not rate in training, best first, -1 after the last."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Scores:
     """Scores of every user for every item as products of rows: score(u, i) = users[u] . items[i]."""
 
     users: NDArray[np.float32]
     items: NDArray[np.float32]
-    lists: NDArray[np.int32] | None = None
-    """(users, 10) where lists are not ordered by scores: items not rated in training, best first, -1 after the last."""
 
     def of_pairs(self, users: NDArray[np.int32], items: NDArray[np.int32]) -> Floats:
         """Return the scores of pairs, some at a time: their rows are copied out."""
@@ -100,11 +107,17 @@ class Scores:
             scores[block] = np.einsum("pf,pf->p", self.users[users[block]], self.items[items[block]])
         return scores
 
-    def best(self, chosen: NDArray[np.int32], trained: Rows, threads: int) -> NDArray[np.int32]:
-        """Return the lists of some users, of all items but those rated in training."""
-        if self.lists is not None:
-            return self.lists[chosen]
-        return best_by_products((self.users, self.items), trained, chosen, threads)
+    def answers(self, held_out: HeldOut, trained: Rows, threads: int = 1) -> Answers:
+        """Predict held-out ratings, and list the items of highest score for all who have some.
+
+        Row u of `trained` has the items that user u rated in training.
+        """
+        _check_scores(self)
+        _check_codes(self, held_out, trained)
+        lists = np.full((len(self.users), LENGTH), -1, dtype=np.int32)
+        asked = np.unique(held_out.users)
+        lists[asked] = best_by_products((self.users, self.items), trained, asked, checked_threads(threads))
+        return Answers(self.of_pairs(held_out.users, held_out.items), lists)
 
 
 def default_threshold(scale: RatingScale) -> float:
@@ -117,20 +130,17 @@ def default_threshold(scale: RatingScale) -> float:
     return float(scale.low + Decimal("0.6") * scale.width)
 
 
-def measure(  # noqa: PLR0913 - predictions, what they are compared with, and how
-    scores: Scores, held_out: HeldOut, trained: Rows, scale: RatingScale, *, threshold: float, threads: int = 1
-) -> Metrics:
-    """Compare scores with held-out ratings; row u of `trained` has the items that user u rated in training."""
-    _check_scores(scores)
-    _check_codes(scores, held_out, trained)
+def measure(answers: Answers, held_out: HeldOut, scale: RatingScale, *, threshold: float) -> Metrics:
+    """Compare answers with held-out ratings."""
+    _check_answers(answers, held_out)
     _check_threshold(threshold, scale)
-    predicted = scores.of_pairs(held_out.users, held_out.items)
+    predicted = answers.predicted
     rmse, mae = _errors(predicted, held_out.ratings, scale)
     places = places_by(held_out.users, predicted)
     judged = _Judged.of(held_out, threshold)
     chosen = judged.quality((places < LENGTH) & _reached(predicted, threshold))
     everything = judged.quality(places_as_given(held_out.users) < LENGTH)
-    overall = judged.quality_among_all(scores, trained, checked_threads(threads))
+    overall = judged.quality_among_all(answers.lists)
     return Metrics(
         rmse=rmse,
         mae=mae,
@@ -169,11 +179,10 @@ class _Judged:
         counts = counts_among_held_out(self.held_out.users, recommended, self.relevant, self.listed)
         return counts.quality(self.relevant_of_listed)
 
-    def quality_among_all(self, scores: Scores, trained: Rows, threads: int) -> ListQuality:
-        """Judge the best of all items but those rated in training."""
+    def quality_among_all(self, lists: NDArray[np.int32]) -> ListQuality:
+        """Judge lists of all items but those rated in training."""
         relevant = self.held_out.users[self.relevant], self.held_out.items[self.relevant]
-        counts = counts_among_all(scores.best(self.listed, trained, threads), relevant, self.listed)
-        return counts.quality(self.relevant_of_listed)
+        return counts_among_all(lists[self.listed], relevant, self.listed).quality(self.relevant_of_listed)
 
 
 def _reached(predicted: Floats, threshold: float) -> NDArray[np.bool_]:
@@ -204,9 +213,6 @@ def _check_scores(scores: Scores) -> None:
     if not _longest(scores.users) * _longest(scores.items) < _LARGEST_SCORE:
         msg = "scores are not finite; fit again with more regularisation or smaller steps, or leave this model out"
         raise InvalidInputError(msg)
-    if scores.lists is not None and scores.lists.shape != (len(scores.users), LENGTH):
-        wanted = f"{len(scores.users)} of {LENGTH}"
-        raise InvalidInputError(f"lists of shape {scores.lists.shape} are not {wanted}; give one for each user")
 
 
 def _longest(rows: Floats) -> float:
@@ -222,6 +228,15 @@ def _check_codes(scores: Scores, held_out: HeldOut, trained: Rows) -> None:
         if least < 0 or most >= size:
             wrong = least if least < 0 else most
             raise InvalidInputError(f"held-out {name} {wrong} is not one of {size}; give a row of scores for each")
+
+
+def _check_answers(answers: Answers, held_out: HeldOut) -> None:
+    predicted, lists = answers.predicted, answers.lists
+    if predicted.shape != held_out.ratings.shape or not np.isfinite(predicted).all():
+        raise InvalidInputError(f"{len(held_out.ratings)} ratings are held out; give a finite prediction for each")
+    if lists.ndim != 2 or lists.shape[1] != LENGTH or not held_out.users[-1] < len(lists):  # noqa: PLR2004 - rows, columns
+        people = int(held_out.users[-1]) + 1
+        raise InvalidInputError(f"lists of shape {lists.shape} are not {people} of {LENGTH}; give one for each user")
 
 
 def _check_threshold(threshold: float, scale: RatingScale) -> None:

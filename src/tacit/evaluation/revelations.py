@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evaluation.devices import OwnRatings, device_scores
+from tacit.evaluation.devices import OwnRatings, device_answers
 from tacit.evaluation.metrics import default_threshold
 from tacit.evaluation.sampled_attack import roc_auc
 from tacit.evaluation.tailoring import draw_reports
@@ -172,8 +172,8 @@ def _fitted(
 
 def _with_own_ratings(data: RatingData, published: ItemModel, kept: Chosen, wanted: Chosen) -> Doubles:
     own = OwnRatings(data.users.codes[kept], data.items.codes[kept], data.ratings[kept], data.shape)
-    scores = device_scores(published, own)
-    return scores.of_pairs(data.users.codes[wanted], data.items.codes[wanted]).astype(np.float64)
+    answers = device_answers(published, own, data.users.codes[wanted], data.items.codes[wanted])
+    return answers.predicted.astype(np.float64)
 
 
 def _without_own_ratings(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.device.personal import fit_person
+from tacit.device.personal import fit_person, scores_of
 from tacit.errors import ModelError
 from tacit.evaluation.item_model_attack import published_model
 from tacit.privacy.audit import find_loss
@@ -118,8 +118,7 @@ def _score(target: Target, published: ItemModel, at: int | None) -> float:
         person = fit_person(published, rated, target.policy.scale.ratings[target.ranks[others]])
     except ModelError:  # factors that a ridge has shrunk to next to nothing place nobody
         return 0.0
-    pattern = {} if published.pattern is None else {"trait_weights": person.trait_weights, "place": person.place}
-    return float(published.scores(person.factors, person.offset, **pattern)[at])
+    return float(scores_of(published, person)[at])
 
 
 def _scores(train: list[Doubles], test: list[Doubles]) -> tuple[Doubles, Doubles]:

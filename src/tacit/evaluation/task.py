@@ -23,7 +23,10 @@ _FORMAT = "tacit-fold/1"
 _COMPUTING = (
     "tables.py",
     "privacy/**/*.py",
+    "device/equations.py",
+    "device/likeness.py",
     "device/personal.py",
+    "device/ranking.py",
     "learning/**/*.py",
     "evaluation/catalogue.py",
     "evaluation/dataset*.py",

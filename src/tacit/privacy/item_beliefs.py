@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -101,6 +102,25 @@ class ItemPattern:
         place = self.shares[rated].astype(np.float64) @ embedded
         return np.asarray(self.place_scale * len(rated) ** -0.25 * place)
 
+    @cached_property
+    def directions(self) -> Floats:
+        """Every item's row of the embedding, at length 1."""
+        embedded = self.traits[:, POPULARITY_COLUMNS:]
+        lengths = np.sqrt(np.square(embedded, dtype=np.float64).sum(axis=1, keepdims=True))
+        return np.asarray(embedded / np.maximum(lengths, SMALLEST_VARIANCE), dtype=np.float32)
+
+    @cached_property
+    def embedded_variance(self) -> float:
+        """How much a person's weights on the embedding are believed to move the score of the average report's item."""
+        squares = np.square(self.traits[:, POPULARITY_COLUMNS:], dtype=np.float64)
+        return float(self._popularities @ squares @ self.trait_variances[POPULARITY_COLUMNS:])
+
+    @cached_property
+    def _popularities(self) -> NDArray[np.float64]:
+        """Every item's part of all reports."""
+        reports = self.shares.astype(np.float64) ** (1 / SHARE_POWER)
+        return np.asarray(reports / reports.sum())
+
     def chances_of(self, rated: Indices) -> NDArray[np.float64]:
         """Estimate for every item how likely a person who rated the items with these indices is to rate it.
 
@@ -108,8 +128,7 @@ class ItemPattern:
         are orthogonal. Of a person who rated nothing, the first rating is guessed by popularity alone.
         """
         shares, embedded = self.shares.astype(np.float64), self.traits[:, POPULARITY_COLUMNS:].astype(np.float64)
-        reports = shares ** (1 / SHARE_POWER)
-        by_popularity = max(len(rated), 1) * reports / reports.sum()
+        by_popularity = max(len(rated), 1) * self._popularities
         person, sizes = shares[rated] @ embedded[rated], np.square(embedded).sum(axis=0)
         projected = embedded @ np.divide(person, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
         chances = by_popularity + projected / shares
