@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import norm
 
 from comparison import Comparison
-from tacit.evaluation.devices import OwnRatings, device_scores
+from tacit.evaluation.devices import OwnRatings, device_answers
 from tacit.evaluation.fold import scores_of, simulated_reports
 from tacit.evaluation.setting import Setting
 from tacit.evaluation.splits import folds_of
@@ -218,10 +218,12 @@ class Fold:
         data, kept = self.data, ~self.held
         scores = self.scored(scores_of(model, data.shape))
         own = OwnRatings(data.users.codes[kept], data.items.codes[kept], data.ratings[kept], data.shape)
+        published = model.item_model().as_published()
+        on_devices = device_answers(published, own, data.users.codes[self.held], data.items.codes[self.held])
         return {
             "provider": self.error(scores),
             **{f"provider, expected, {name}": self.error(law.expected(scores)) for name, law in latent.items()},
-            "device": self.error(self.scored(device_scores(model.item_model().as_published(), own))),
+            "device": self.error(on_devices.predicted),
         }
 
 

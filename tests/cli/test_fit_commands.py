@@ -363,6 +363,7 @@ def test_rare_items_are_not_made_public_when_asked(reports: Callable[..., Any], 
     model, public = Model.load(tmp_path / "model"), ItemModel.load(tmp_path / "model" / "items")
     counts = np.bincount(model.rated.columns)
     assert 0 < len(public.items) == (counts >= 40).sum() < len(model.items)
+    assert json.loads((tmp_path / "model" / "model.json").read_text())["least_reports"] == 40
     refused = reports(*FIT, "--least-reports", "61")
     assert refused.status == 2
     assert f"--least-reports 61 would publish nothing: the busiest item has {counts.max()}" in refused.err

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def one_thread() -> AbstractContextManager[Any]:
     """Hold BLAS to one thread: for one person's equations, others cost many times what they give."""
-    return _libraries().limit(limits=1, user_api="blas")
+    held: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return held
 
 
 @cache

@@ -35,7 +35,7 @@ def likeness(directions: Floats, others: Floats) -> Floats:
     array([[1.        , 0.00390625],
            [0.00390625, 1.        ]], dtype=float32)
     """
-    alike = directions @ (others.T / 2)
+    alike = directions @ (others.T * np.float32(0.5))
     alike += 0.5
     for _ in range(_SQUARINGS):
         np.square(alike, out=alike)

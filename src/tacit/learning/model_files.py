@@ -38,7 +38,8 @@ def check_place(folder: str | Path) -> None:
 def write_model(model: Model, folder: Path, least_reports: int = 1) -> None:
     """Write a model's folder, complete or not at all; items with fewer reports are not made public."""
     with folder_written_atomically(folder, KIND) as temporary:
-        write_parts(temporary, KIND, _fields_of(model), _arrays_of(model))
+        fields = _fields_of(model) | {"least_reports": least_reports}
+        write_parts(temporary, KIND, fields, _arrays_of(model))
         model.item_model(least_reports=least_reports).write_into(temporary / ITEMS)
 
 

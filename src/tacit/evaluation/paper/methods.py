@@ -114,6 +114,8 @@ TACIT_WITHOUT_PATTERN = Method(
 )
 TACIT_WITHOUT_REPORTS = Method("tacit-no-reports", "device, no reports", "none", _DEAF, (_DEAF,), (), DEVICE)
 TACIT_ALL = (TACIT, TACIT_DEVICE, TACIT_WITHOUT_PATTERN, TACIT_WITHOUT_REPORTS)
+# The same device where people report through the best channel instead of the paper's; in tables, not in its figures.
+TACIT_TAILORED = replace(TACIT_DEVICE, key="tacit-tailored", label="tacit, device, tailored", mechanism="tailored")
 
 # Controls of PG-MF, not readings of it: a start that knows nothing, and steps that ignore how noisy they are.
 PGMF_CONTROLS: dict[str, Options] = {
