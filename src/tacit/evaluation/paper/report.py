@@ -11,7 +11,8 @@ from tacit.errors import FileError
 from tacit.evaluation.figures import render
 from tacit.evaluation.paper.drawings import drawings
 from tacit.evaluation.paper.experiments import EXPERIMENTS, LABELS, LIBIMSETI_WORLD, MOVIELENS, VARIANTS
-from tacit.evaluation.paper.methods import BASELINE, BLP_MOG, CONSTANT, ISGD, PGMF_CONTROLS
+from tacit.evaluation.paper.methods import BASELINE, BLP_MOG, CONSTANT, ISGD, PGMF_CONTROLS, TACIT
+from tacit.evaluation.paper.past import SHOWN, idea_rows, list_rows
 from tacit.evaluation.paper.texts import CAPTIONS, INTRODUCTION, METHOD, STYLE
 from tacit.evaluation.paper.verdicts import judge
 from tacit.evaluation.setting import DEVICE
@@ -59,7 +60,7 @@ def _page(made: Reproduction, verdicts: Sequence[Verdict], pictures: dict[str, b
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     first = INTRODUCTION if about["plan"] == "full" else INTRODUCTION + " <b>" + FAST_WARNING + "</b>"
     sections = [_figure_section(name, pictures[name]) for name in EXPERIMENTS if name in pictures]
-    sections += [section for section in (_readings(made), _traffic(made), _data(made)) if section]
+    sections += [section for section in (_past(made), _readings(made), _traffic(made), _data(made)) if section]
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>tacit: the paper, reproduced</title><style>{STYLE}</style></head><body>
@@ -116,6 +117,17 @@ def _spread(found: dict[Any, dict[str, Any]]) -> str:
     return f"{np.mean(values):.3f} ± {np.std(values, ddof=1):.3f}" if len(values) > 1 else f"{values[0]:.3f}"
 
 
+def _past(made: Reproduction) -> str:
+    ideas, lists = list(idea_rows(made.folds)), list(list_rows(made.folds))
+    if not ideas:
+        return ""
+    compared = _table(["", "ours / best other", *SHOWN, "better than every other"], lists) if lists else ""
+    return (
+        f'<h2 id="past">Past the paper</h2><p>{CAPTIONS["ideas"]}</p>{_table(["RMSE", "with", *SHOWN], ideas)}'
+        f"<p>{CAPTIONS['lists']}</p>{compared}"
+    )
+
+
 def _readings(made: Reproduction) -> str:
     table = made.folds
     sections = [_variant_table(table), _control_table(table), _world_table(table)]
@@ -158,7 +170,7 @@ def _world_table(table: FoldTable) -> str:
         return ""
     scale = table.scales(_WORLD)[0]
     rows = []
-    for method in (BLP_MOG, ISGD, BASELINE, CONSTANT):
+    for method in (BLP_MOG, ISGD, TACIT, BASELINE, CONSTANT):
         options = method.ranked[0]
         asked: list[str | None] = [None] * len(epsilons) if method.mechanism == "none" else [*epsilons]
         rows.append(

@@ -44,6 +44,11 @@ CAPTIONS = {
     "constant, whose ties go by item id, does better by chance. <i>tacit</i> is channel-mf on the reports of bounded "
     "Laplace, in one setting everywhere. A device has its own true ratings; the controls beside it say what it owes to "
     "the visible pattern of who rated what, and to reports.",
+    "ideas": "What each idea gives, at the same epsilon. Each row adds one to the row above it; the controls take "
+    "away from the device on bounded Laplace reports what everybody may see of who rated what, or all reports.",
+    "lists": "Lists of a device on tailored reports, in one setting everywhere, beside the best of BLP-MoG-MF, "
+    "Laplace-MoG-MF, SVD on either's reports, ISGD and PG-MF, where they were run, every one tuned by the measure "
+    "itself. Lists over all items weigh the predicted rating by how likely the person is to rate the item.",
     "readings": "Variations one at a time. ISGD's reports do better with least squares than with its gradient "
     "steps; the mixture matters for Laplace noise, which has heavy tails, and not for bounded noise. On heavy noise "
     "stopping early helps.",

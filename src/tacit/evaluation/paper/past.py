@@ -1,0 +1,92 @@
+"""Past the paper: what each idea gives, and lists beside those of every other private method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tacit.evaluation.paper.analysis import Point, curve, difference
+from tacit.evaluation.paper.comparisons import MEASURES, spans
+from tacit.evaluation.paper.experiments import JESTER, LABELS, LIBIMSETI, MOVIELENS
+from tacit.evaluation.paper.methods import (
+    BLP_MOG,
+    BLP_SVD,
+    ISGD,
+    LAPLACE_MOG,
+    LAPLACE_SVD,
+    PGMF,
+    TACIT,
+    TACIT_DEVICE,
+    TACIT_TAILORED,
+    TACIT_WITHOUT_PATTERN,
+    TACIT_WITHOUT_REPORTS,
+    TUNED,
+    Method,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tacit.evaluation.paper.records import FoldTable
+
+SHOWN = ("0.1", "0.5", "1", "2", "3")
+"""The epsilons that have columns."""
+
+# One after the other: every row has what the rows above it have.
+_IDEAS = {
+    "the paper's method, tuned": BLP_MOG,
+    "reports read through their channel, and the pattern: provider": TACIT,
+    "ranked with own ratings: device": TACIT_DEVICE,
+    "a tailored channel: device": TACIT_TAILORED,
+    "control: device, pattern off": TACIT_WITHOUT_PATTERN,
+    "control: device, no report by anybody": TACIT_WITHOUT_REPORTS,
+}
+_RIVALS = (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF)
+_DATA = tuple(source.place for source in (MOVIELENS, JESTER, LIBIMSETI))
+_LIST_MEASURES = ("ndcg", "f_score_all")
+_NOTHING = "-"
+
+
+def idea_rows(table: FoldTable) -> Iterator[list[str]]:
+    """Write the RMSE with every idea added; data sets without channel-mf are left out."""
+    for data in _DATA:
+        if not _points(table, data, TACIT_DEVICE, "rmse"):
+            continue
+        for idea, method in _IDEAS.items():
+            points = _points(table, data, method, "rmse")
+            yield [LABELS[data], idea, *(_mean(points.get(one) or points.get(None), "rmse") for one in SHOWN)]
+
+
+def list_rows(table: FoldTable) -> Iterator[list[str]]:
+    """Compare lists of the device, on tailored reports, with the best of all other private methods, tuned."""
+    for data in _DATA:
+        for measure in _LIST_MEASURES:
+            ours = _points(table, data, TACIT_TAILORED, measure)
+            rivals = [(rival, _points(table, data, rival, measure)) for rival in _RIVALS]
+            met = {
+                epsilon: [(rival, found[epsilon]) for rival, found in rivals if epsilon in found] for epsilon in ours
+            }
+            compared = [epsilon for epsilon in ours if epsilon is not None and met[epsilon]]
+            if not compared:
+                continue
+            better = [one for one in compared if all(_is_better(ours[one], two, measure) for _, two in met[one])]
+            cells = [_beside(ours[one], met[one], measure) if one in compared else _NOTHING for one in SHOWN]
+            yield [LABELS[data], MEASURES[measure], *cells, spans(compared, better) or "nowhere"]
+
+
+def _points(table: FoldTable, data: str, method: Method, measure: str) -> dict[str | None, Point]:
+    epsilons = table.epsilons(data, method.mechanism)
+    return {one.epsilon: one for one in curve(table, data, method, TUNED, epsilons, measure=measure)}
+
+
+def _mean(point: Point | None, measure: str) -> str:
+    return _NOTHING if point is None else f"{point.mean(measure):.3f}"
+
+
+def _is_better(ours: Point, other: Point, measure: str) -> bool:
+    return difference(ours, other, measure).outcome(lower_is_better=False) == "better"
+
+
+def _beside(ours: Point, rivals: list[tuple[Method, Point]], measure: str) -> str:
+    """Write our figure beside that of the best rival."""
+    rival, best = max(rivals, key=lambda one: one[1].mean(measure))
+    return f"{_mean(ours, measure)} / {_mean(best, measure)} {rival.label}"
