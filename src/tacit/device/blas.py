@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from threadpoolctl import ThreadpoolController
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
+    from collections.abc import Iterator
 
 
-def one_thread() -> AbstractContextManager[Any]:
+@contextmanager
+def one_thread() -> Iterator[None]:
     """Hold BLAS to one thread: for one person's equations, others cost many times what they give."""
-    held: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return held
+    with _libraries().limit(limits=1, user_api="blas"):
+        yield
 
 
 @cache

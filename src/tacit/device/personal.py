@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.device.blas import one_thread
 from tacit.device.equations import Equations
 from tacit.device.likeness import likeness
 from tacit.errors import ModelError
@@ -51,6 +52,7 @@ class Person:
     """How much the person's ratings speak for each of the spreads, in sum 1."""
 
 
+@one_thread()
 def fit_person(items: ItemModel, rated: NDArray[np.integer], ratings: Reals) -> Person:
     """Solve a person's coordinates.
 
@@ -73,6 +75,7 @@ def fit_person(items: ItemModel, rated: NDArray[np.integer], ratings: Reals) -> 
     return Person(float(offset[0]), weights, pulls, factors, place, rated, residuals, equations, spread_weights)
 
 
+@one_thread()
 def scores_of(items: ItemModel, person: Person) -> Floats:
     """Return a person's scores of all items; they may lie beyond the scale."""
     if items.pattern is None:
@@ -83,6 +86,7 @@ def scores_of(items: ItemModel, person: Person) -> Floats:
     return np.asarray(scores + alike @ person.pulls.astype(np.float32))
 
 
+@one_thread()
 def effects_on(person: Person, index: int) -> Reals:
     """Return by how much every rating of a person moves the score of one item, in the order of `rated`."""
     equations = person.equations

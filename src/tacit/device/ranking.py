@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.device.blas import one_thread
 from tacit.device.personal import Person, effects_on, fit_person, scores_of
 from tacit.device.ratings import by_item
 from tacit.errors import ModelError
@@ -86,8 +85,7 @@ class PersonalRanking:
         index = self.items.items.index_of(item)
         if index is None:
             raise ModelError(f"item {str(item)[:40]!r} is unknown; give one that the model has")
-        with one_thread():
-            effects = effects_on(self.person, index)
+        effects = effects_on(self.person, index)
         most = np.argsort(-np.abs(effects), kind="stable")[: max(n, 0)]
         name = self.items.items.id_at
         return [Reason(name(int(self.person.rated[k])), float(self.ratings[k]), float(effects[k])) for k in most]
@@ -117,9 +115,8 @@ def rank_items(items: ItemModel, ratings: RatingsByItem) -> PersonalRanking:
     known = np.flatnonzero(found >= 0)
     known = known[np.argsort(found[known])]
     own = items.scale.ratings[ranks[known]]
-    with one_thread():
-        person = fit_person(items, found[known], own)
-        return PersonalRanking(items, person, own, len(found) - len(known), scores_of(items, person))
+    person = fit_person(items, found[known], own)
+    return PersonalRanking(items, person, own, len(found) - len(known), scores_of(items, person))
 
 
 def list_scores(items: ItemModel, person: Person, scores: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tacit.learning import Model
+    from tacit.privacy.item_model import ItemModel
     from tacit.privacy.scale import RatingScale
 
 _AUDIT_SAMPLES = 10**6
@@ -50,7 +52,6 @@ class DemoRow:
     held_out_error: float
     provider_error: float
     device_error: float
-    device_error_without_reports: float
     recommended: tuple[int, ...]
     busiest: Totals
     values: NDArray[np.float64]
@@ -79,6 +80,8 @@ class Demo:
     world: World
     epsilon: str
     guess_right_without: float
+    silent_device_error: float
+    """The error of devices where nobody reports anything: own ratings and the pattern are left."""
     rows: tuple[DemoRow, ...]
     example: OneRating
 
@@ -98,15 +101,18 @@ def run_demo(scale: RatingScale, epsilon: str, *, seed: int, progress: Callable[
     progress("inventing a world of people and films")
     world = make_world(scale, seed=seed)
     histogram = Prior.of(scale, world.histogram())
-    rows = []
+    split, rows = _Split.of(world), []
     for mechanism in MECHANISMS:
         progress(f"perturbing, auditing and learning: {mechanism}")
-        rows.append(_run_mechanism(mechanism, epsilon, world, histogram))
-    example = _follow_one_rating(world, Policy.make("bounded-laplace", scale, epsilon))
-    return Demo(world, epsilon, float(histogram.probabilities.max()), tuple(rows), example)
+        rows.append(_run_mechanism(mechanism, epsilon, split, histogram))
+    policy = Policy.make("bounded-laplace", scale, epsilon)
+    silent = _silent_device_error(split, policy)
+    example = _follow_one_rating(world, policy)
+    return Demo(world, epsilon, float(histogram.probabilities.max()), silent, tuple(rows), example)
 
 
-def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior) -> DemoRow:
+def _run_mechanism(mechanism: str, epsilon: str, split: _Split, histogram: Prior) -> DemoRow:
+    world = split.world
     # The provider builds its policy on the generic prior: it has not seen a rating.
     policy = Policy.make(mechanism, world.scale, epsilon)
     channel = policy.channel
@@ -118,7 +124,7 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
     # A curious provider guesses best if it already knows the true histogram; grant it that.
     best_guess = posterior(channel.likelihood, histogram).argmax(axis=1)
     busiest = int(np.bincount(world.users).max())
-    learned = _learn(world, symbols, policy)
+    learned = _learn(split, symbols, policy)
     return DemoRow(
         mechanism=mechanism,
         exact_loss=channel.exact_loss,
@@ -131,7 +137,6 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
         held_out_error=learned.paper,
         provider_error=learned.provider,
         device_error=learned.device,
-        device_error_without_reports=learned.device_without_reports,
         recommended=learned.recommended,
         busiest=total_loss({policy: busiest}),
         values=channel.symbol_values,
@@ -139,50 +144,73 @@ def _run_mechanism(mechanism: str, epsilon: str, world: World, histogram: Prior)
     )
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Split:
+    """The world, a tenth of it held out."""
+
+    world: World
+    held: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, world: World) -> _Split:
+        return cls(world, np.random.default_rng(world.seed).random(len(world.users)) < _HELD_OUT)
+
+    def matrix(self, symbols: NDArray[np.uint16], policy: Policy) -> ReportMatrix:
+        """Gather the reports to learn from."""
+        kept = ~self.held
+        return ReportMatrix.of_symbols(self.world.users[kept], self.world.items[kept], symbols[kept], policy)
+
+    @property
+    def own(self) -> OwnRatings:
+        """What the devices have."""
+        world, kept = self.world, ~self.held
+        ratings = world.ratings[kept].astype(np.float64)
+        return OwnRatings(world.users[kept], world.items[kept], ratings, (world.shape.people, world.shape.items))
+
+    def error(self, predicted: NDArray[Any]) -> float:
+        """Compare with the true ratings held out."""
+        cut = np.clip(predicted, float(self.world.scale.low), float(self.world.scale.high))
+        return float(np.sqrt(np.mean((cut - self.world.ratings[self.held]) ** 2)))
+
+    def provider_error(self, model: Model) -> float:
+        return self.error(model.predict(self.world.users[self.held], self.world.items[self.held]).ratings)
+
+    def device_error(self, published: ItemModel) -> float:
+        held_out = self.world.users[self.held], self.world.items[self.held]
+        return self.error(device_answers(published, self.own, *held_out).predicted)
+
+
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """Errors on true ratings held out: of the paper's model, of ours at the provider, and of ours on the device.
-
-    The last is also given as it would be without anybody's report: what the device's own ratings and the pattern give.
-    """
+    """Errors on true ratings held out: of the paper's model, of ours at the provider, and of ours on the device."""
 
     paper: float
     provider: float
     device: float
-    device_without_reports: float
     recommended: tuple[int, ...]
     """By the first person's own device."""
 
 
-def _learn(world: World, symbols: NDArray[np.uint16], policy: Policy) -> _Learned:
+def _learn(split: _Split, symbols: NDArray[np.uint16], policy: Policy) -> _Learned:
     """Learn from nine tenths of the reports, and measure on the true ratings of the last tenth."""
-    rng = np.random.default_rng(world.seed)
-    held = rng.random(len(symbols)) < _HELD_OUT
-    users, items = world.users[held], world.items[held]
-    matrix = ReportMatrix.of_symbols(world.users[~held], world.items[~held], symbols[~held], policy)
+    rng, matrix = np.random.default_rng(split.world.seed), split.matrix(symbols, policy)
     paper, ours = fit(matrix, MogMfOptions(rank=1), rng), fit(matrix, ChannelMfOptions(), rng)
-    true, shape = world.ratings.astype(np.float64), (world.shape.people, world.shape.items)
-    own = OwnRatings(world.users[~held], world.items[~held], true[~held], shape)
-    published = ours.item_model().as_published()
-    silent = fit(matrix, ChannelMfOptions(reports=False), rng).item_model().as_published()
-    low, high = float(world.scale.low), float(world.scale.high)
-    on_devices, without = (
-        np.clip(device_answers(items_published, own, users, items).predicted, low, high)
-        for items_published in (published, silent)
-    )
+    published, own = ours.item_model().as_published(), split.own
     first = own.users == own.users[0]
     ranking = rank_items(published, dict(zip(own.items[first].tolist(), own.ratings[first].tolist(), strict=True)))
     return _Learned(
-        paper=_error(paper.predict(users, items).ratings, world.ratings[held]),
-        provider=_error(ours.predict(users, items).ratings, world.ratings[held]),
-        device=_error(on_devices, world.ratings[held]),
-        device_without_reports=_error(without, world.ratings[held]),
+        paper=split.provider_error(paper),
+        provider=split.provider_error(ours),
+        device=split.device_error(published),
         recommended=tuple(int(one.item) for one in ranking.recommend(_RECOMMENDED)),
     )
 
 
-def _error(predicted: NDArray[Any], ratings: NDArray[Any]) -> float:
-    return float(np.sqrt(np.mean((predicted - ratings) ** 2)))
+def _silent_device_error(split: _Split, policy: Policy) -> float:
+    """Measure devices where every report is the same and none is heard: who rated what is left."""
+    same = np.zeros(len(split.world.users), dtype=np.uint16)
+    model = fit(split.matrix(same, policy), ChannelMfOptions(reports=False), np.random.default_rng(split.world.seed))
+    return split.device_error(model.item_model().as_published())
 
 
 def _bytes_sent(world: World, policy: Policy, symbols: NDArray[np.uint16]) -> int:
