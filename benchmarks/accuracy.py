@@ -22,6 +22,8 @@ from peers.processes import RESULTS, progress
 from tacit.errors import DataSetError
 from tacit.evaluation.cache import cache_folder
 from tacit.evaluation.metrics import default_threshold
+from tacit.evaluation.paper.analysis import Point, difference
+from tacit.evaluation.paper.records import Place
 from tacit.evaluation.results import ResultStore
 from tacit.evaluation.run import run_tasks
 from tacit.evaluation.setting import DEVICE, PROVIDER, Setting
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from tacit.evaluation.metrics import Metrics
+    from tacit.evaluation.fold import FoldResult
 
     Rows = list[dict[str, object]]
 
@@ -67,6 +69,13 @@ RIVALS: tuple[tuple[str, Options], ...] = (
 )
 MEASURES = ("rmse", "ndcg", "f_score_all")
 LIST_MEASURES = MEASURES[1:]
+
+
+def label(options: Options) -> str:
+    """Name a model, with the options that are not its defaults."""
+    usual = type(options)().to_document()
+    changed = [f"{name} {value}" for name, value in options.to_document().items() if value != usual[name]]
+    return NAMES.get(options) or ", ".join([options.model, *changed])
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,21 +121,24 @@ class Measured:
     """A study's figures, fold by fold."""
 
     study: Study
-    folds: dict[Setting, list[Metrics]]
+    folds: dict[Setting, list[FoldResult]]
 
     def values(self, setting: Setting, measure: str) -> NDArray[np.float64]:
         """Return a measure in every fold."""
-        return np.array([getattr(metrics, measure) for metrics in self.folds[setting]])
+        return np.array([getattr(result.metrics, measure) for result in self.folds[setting]])
+
+    def point(self, setting: Setting) -> Point:
+        """Return all measures in every fold, as the paper's comparisons want them."""
+        found = enumerate(self.folds[setting])
+        return Point(setting.epsilon, {Place(0, fold): one.to_document() for fold, one in found})
 
     def rows(self) -> Rows:
         """Return a row for every setting."""
         return [self._row(setting) for setting in self.folds]
 
     def _row(self, setting: Setting) -> dict[str, object]:
-        row: dict[str, object] = {"data": self.study.data, "model": NAMES.get(setting.options, setting.model)}
+        row: dict[str, object] = {"data": self.study.data, "model": label(setting.options)}
         row |= {"mechanism": setting.mechanism, "epsilon": setting.epsilon, "at": setting.at, "seed": setting.seed}
-        if setting.options not in NAMES:
-            row["options"] = setting.options.to_document()
         for measure in MEASURES:
             values = self.values(setting, measure)
             row |= {measure: round(float(values.mean()), 4), f"{measure}_sd": round(float(values.std(ddof=1)), 4)}
@@ -139,17 +151,17 @@ class Measured:
 
     def _beside(self, epsilon: str, mechanism: str, measure: str) -> dict[str, object]:
         best = max(self.study.rivals(epsilon), key=lambda one: self.values(one, measure).mean())
-        ours, theirs = self.values(Setting(mechanism, epsilon, ON, at=DEVICE), measure), self.values(best, measure)
-        error = (ours - theirs).std(ddof=1) / np.sqrt(len(ours))
+        ours = Setting(mechanism, epsilon, ON, at=DEVICE)
+        apart = difference(self.point(ours), self.point(best), measure)
         return {
             "data": self.study.data,
             "measure": measure,
             "epsilon": epsilon,
             "mechanism": mechanism,
-            "ours": round(float(ours.mean()), 4),
-            "best_other": round(float(theirs.mean()), 4),
-            "other": f"{best.mechanism} {best.model} {best.at}",
-            "standard_errors_apart": round(float((ours - theirs).mean() / error), 1),
+            "ours": round(float(self.values(ours, measure).mean()), 4),
+            "best_other": round(float(self.values(best, measure).mean()), 4),
+            "other": f"{best.mechanism} {label(best.options)}, {best.at}",
+            "standard_errors_apart": round(apart.mean / apart.standard_error, 1),
         }
 
 
@@ -164,20 +176,19 @@ def run(study: Study) -> Measured:
     }
     every = [task for folds in tasks.values() for task in folds]
     done = run_tasks(every, ResultStore(cache_folder() / "folds"), jobs=JOBS)
-    return Measured(study, {setting: [done[task].metrics for task in folds] for setting, folds in tasks.items()})
+    return Measured(study, {setting: [done[task] for task in folds] for setting, folds in tasks.items()})
 
 
 def print_rows(rows: Rows) -> None:
     """Print one line for every setting; those of several seeds also as a mean."""
     groups: dict[tuple[object, ...], list[dict[str, object]]] = {}
     for row in rows:
-        name = f"{row['model']} {row.get('options', '')}"[:60]
-        groups.setdefault((row["data"], row["mechanism"], row["epsilon"], name, row["at"]), []).append(row)
+        groups.setdefault(tuple(row[name] for name in ("data", "mechanism", "epsilon", "model", "at")), []).append(row)
     for key, seeds in groups.items():
         first = seeds[0]
         means = f"   {np.mean([row['rmse'] for row in seeds]):.4f} over {len(seeds)} seeds" if len(seeds) > 1 else ""
         print(
-            f"{key[0]!s:18}{key[1]!s:17}{key[2]!s:>5} {key[3]!s:26.26}{key[4]!s:9}{first['rmse']:.4f}"
+            f"{key[0]!s:18}{key[1]!s:17}{key[2]!s:>5} {key[3]!s:44}{key[4]!s:9}{first['rmse']:.4f}"
             f" +- {first['rmse_sd']:.4f}  nDCG {first['ndcg']:.4f}  F all {first['f_score_all']:.4f}{means}"
         )
 

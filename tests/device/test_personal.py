@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +152,36 @@ def test_a_rating_speaks_most_of_items_rated_by_the_same_people() -> None:
     model = replace(model, offsets=np.zeros(3, np.float32), pattern=replace(model.pattern, traits=traits))
     for rating, sign in ((5.0, 1), (1.0, -1)):
         person = fit_person(model, np.array([0]), np.array([rating]))
-        assert sign * person.pulls[0] > 0
-        moved = sign * (scores_of(model, person) - model.mean - person.offset)
+        by_likeness = replace(person, offset=0.0, trait_weights=0 * person.trait_weights)
+        moved = sign * (scores_of(model, by_likeness) - model.mean)
         assert moved[0] > moved[1] > 10 * abs(moved[2])
+        assert moved[0] > 0.05
+
+
+def test_neighbours_that_single_precision_could_not_factor_are_ranked_by() -> None:
+    """Rounded to one side, likeness among many nearly equal items can have an eigenvalue below -0.001."""
+    step = np.sqrt(0.5 * 2.0**-24)
+    traits = np.full((80, 512), step, np.float32)
+    traits[1::2] = step * 127 / 125
+    traits[:, :2], traits[:, 2] = 0, 1
+    one = np.ones(80, np.float32)
+    pattern = ItemPattern(traits, np.ones(512, np.float32), np.zeros((80, 0), np.float32), one, one[:0].copy())
+    model = make_items(80, 0, pattern=pattern)
+    person = fit_person(model, np.arange(80), np.tile([1.0, 5.0], 40))
+    assert np.isfinite(scores_of(model, person)).all()
+
+
+def test_memory_stays_far_below_the_likeness_of_all_items() -> None:
+    model = make_items(60_000, 0, 3, 0)
+    rated, ratings = make_ratings(60_000, 300)
+    person = fit_person(model, rated, ratings)
+    tracemalloc.start()
+    try:
+        scores_of(model, person)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 60_000 * MOST_LANDMARKS * 4 / 4
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 20), st.integers(1, 6))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import cache
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from threadpoolctl import ThreadpoolController
@@ -12,10 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+# The number of threads is the whole process's: whoever found it lowered by another would leave it so.
+_TURN = RLock()
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Hold BLAS to one thread: for one person's equations, others cost many times what they give."""
-    with _libraries().limit(limits=1, user_api="blas"):
+    with _TURN, _libraries().limit(limits=1, user_api="blas"):
         yield
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.device.cholesky import lower_root
 from tacit.device.likeness import MOST_LANDMARKS, Landmarks
-from tacit.errors import ModelError
 from tacit.privacy.array_checks import LARGEST
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Equations:
     """The rows of the rated items; what has no variance is zero there, so that it stays at zero."""
     weights: Reals
     roots: tuple[Reals, ...]
-    """Cholesky factors."""
+    """Lower Cholesky factors."""
     log_determinants: Reals
     """Of each system, over that of the prior."""
 
@@ -99,7 +99,7 @@ class Equations:
             precisions[:, len(variances) - items.rank :] += weights @ items.beliefs.item_factor_variances[rated]
         weighted = design * np.sqrt(weights)[:, None]
         gram = weighted.T @ weighted
-        roots = tuple(_root(gram, precision, len(rated)) for precision in precisions)
+        roots = tuple(lower_root(gram, precision) for precision in precisions)
         log_determinants = [2 * np.log(root.diagonal()).sum() for root in roots] - np.log(precisions).sum(axis=1)
         return cls(columns, design, weights, roots, np.asarray(log_determinants))
 
@@ -119,18 +119,7 @@ class Equations:
         """Solve for every spread: a row each."""
         from scipy.linalg.lapack import dpotrs  # noqa: PLC0415 - a slow import
 
-        return np.array([dpotrs(root, right)[0] for root in self.roots])
-
-
-def _root(gram: Reals, precision: Reals, ratings: int) -> Reals:
-    from scipy.linalg.lapack import dpotrf  # noqa: PLC0415 - a slow import
-
-    matrix = gram.copy(order="F")
-    np.einsum("kk->k", matrix)[:] += precision
-    root, failed = dpotrf(matrix, overwrite_a=True)
-    if failed:
-        raise ModelError(f"{ratings} ratings cannot be solved for with these items; use other ones")
-    return np.asarray(root)
+        return np.array([dpotrs(root, right, lower=True)[0] for root in self.roots])
 
 
 def _default_prior(items: ItemModel) -> tuple[float, Reals]:

@@ -8,15 +8,18 @@ lines, and is written as columns for some of the person's own items.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+
+from tacit.device.cholesky import lower_root
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
     Reals = NDArray[np.float64]
+    Real = TypeVar("Real", np.float32, np.float64)
 
 MOST_LANDMARKS = 256
 """Of a person with more ratings, those of the items with most reports speak of their neighbours."""
@@ -25,9 +28,11 @@ MOST_LANDMARKS = 256
 _SQUARINGS = 3
 # Added to each landmark's likeness to itself: items that the same people rated are one and the same here.
 _RIDGE = 1e-3
+# So many items at a time: likeness of all at once would take 250 times the memory of their scores.
+_BLOCK = 4096
 
 
-def likeness(directions: Floats, others: Floats) -> Floats:
+def likeness(directions: NDArray[Real], others: NDArray[Real]) -> NDArray[Real]:
     """Return how alike items are, from 0 to 1: a row for each, a column for each of the others.
 
     >>> axes = np.eye(2, dtype=np.float32)
@@ -35,11 +40,20 @@ def likeness(directions: Floats, others: Floats) -> Floats:
     array([[1.        , 0.00390625],
            [0.00390625, 1.        ]], dtype=float32)
     """
-    alike = directions @ (others.T * np.float32(0.5))
-    alike += 0.5
+    alike = directions @ (others.T * others.dtype.type(0.5))
+    alike += alike.dtype.type(0.5)
     for _ in range(_SQUARINGS):
         np.square(alike, out=alike)
     return alike
+
+
+def pulled(directions: Floats, landmarks: Floats, pulls: Reals) -> Floats:
+    """Return by how much the scores of items with these directions are moved by landmarks that pull so much."""
+    moved, narrow = np.empty(len(directions), dtype=np.float32), pulls.astype(np.float32)
+    for first in range(0, len(directions), _BLOCK):
+        block = slice(first, first + _BLOCK)
+        moved[block] = likeness(directions[block], landmarks) @ narrow
+    return moved
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +67,8 @@ class Landmarks:
     @classmethod
     def of(cls, directions: Floats) -> Landmarks:
         """Take items by their directions."""
-        among = likeness(directions, directions).astype(np.float64)
-        return cls(directions, np.asarray(np.linalg.cholesky(among + _RIDGE * np.eye(len(among))), dtype=np.float64))
+        exact = directions.astype(np.float64)  # rounding to single precision can outweigh the ridge
+        return cls(directions, lower_root(likeness(exact, exact), np.full(len(exact), _RIDGE)))
 
     def columns(self, directions: Floats) -> Reals:
         """Return the columns of items with these directions, one for each landmark."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from tacit.device.blas import one_thread
 from tacit.device.equations import Equations
-from tacit.device.likeness import likeness
+from tacit.device.likeness import pulled
 from tacit.errors import ModelError
 from tacit.privacy.array_checks import LARGEST
 
@@ -82,13 +82,15 @@ def scores_of(items: ItemModel, person: Person) -> Floats:
         return items.scores(person.factors, person.offset)
     scores = items.scores(person.factors, person.offset, trait_weights=person.trait_weights, place=person.place)
     directions = items.pattern.directions
-    alike = likeness(directions, directions[person.rated[: len(person.pulls)]])
-    return np.asarray(scores + alike @ person.pulls.astype(np.float32))
+    return scores + pulled(directions, directions[person.rated[: len(person.pulls)]], person.pulls)
 
 
 @one_thread()
 def effects_on(person: Person, index: int) -> Reals:
-    """Return by how much every rating of a person moves the score of one item, in the order of `rated`."""
+    """Return by how much every rating of a person moves the score of one item, in the order of `rated`.
+
+    Exact for the weights that the person's ratings give the spreads; those would move a little with any rating.
+    """
     equations = person.equations
     row = equations.columns.at(np.array([index]))[0]
     answer = person.spread_weights @ equations.solutions(row)

@@ -24,7 +24,8 @@ class Suggestion:
 
     item: str | int
     score: float
-    """What the list is ordered by, on the scale: the rating to expect if an item left unrated counts as the lowest."""
+    """What the list is ordered by, on the scale: the rating to expect if an item left unrated counts as the lowest,
+    or the predicted rating where that was asked for or no pattern is known."""
     rank: int
     """Its place in the list, from 1 on."""
     rating: float
@@ -33,11 +34,11 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Reason:
-    """One of the person's own ratings, and by how much it moves the score of another item."""
+    """One of the person's own ratings, and by how much it moves the predicted rating of another item."""
 
     item: str | int
-    rating: float = field(repr=False)  # nothing that is printed or logged shows a rating
-    effect: float
+    rating: float = field(repr=False)  # nothing that is printed or logged shows a rating,
+    effect: float = field(repr=False)  # or what it can be found from
 
 
 @dataclass(frozen=True, eq=False)

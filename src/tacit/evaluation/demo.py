@@ -81,7 +81,7 @@ class Demo:
     epsilon: str
     guess_right_without: float
     silent_device_error: float
-    """The error of devices where nobody reports anything: own ratings and the pattern are left."""
+    """The error of devices where reports are not read: own ratings, and who rated what, are left."""
     rows: tuple[DemoRow, ...]
     example: OneRating
 

@@ -81,8 +81,8 @@ def summary(demo: Demo) -> tuple[str, str, str]:
         f"the time with no report at all; the column 'guess right' is what it reaches with one. From all reports "
         f"together it learns the mean rating; the true one is {demo.true_mean:.2f}. The last columns "
         "before the totals are errors on true ratings held out: of the paper's model, fitted to reports as they are, "
-        "of channel-mf, which knows the channel, and of devices that rank by themselves. Without a single report "
-        f"devices would have {demo.silent_device_error:.3f}; the best constant has "
+        "of channel-mf, which knows the channel, and of devices that rank by themselves. With reports unread, and "
+        f"only who rated what known, devices would have {demo.silent_device_error:.3f}; the best constant has "
         f"{demo.constant_error:.3f}. "
         f"{_recommendation(demo)}"
     )

@@ -84,7 +84,7 @@ class HeldOut:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Answers:
-    """What is judged: the predicted ratings of held-out pairs, in their order, and a list for every user."""
+    """What is judged: the predicted ratings of held-out pairs, in their order, and a list for every user of these."""
 
     predicted: NDArray[np.float32]
     lists: NDArray[np.int32]

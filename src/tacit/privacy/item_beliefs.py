@@ -26,6 +26,9 @@ SHARE_POWER = -0.4
 # Where the embedding speaks against an item, so much of what its popularity alone says is left.
 _LEAST_OF_POPULARITY = 0.01
 
+# An embedded row shorter than this has no direction.
+_SHORTEST = 1e-30
+
 # A device solves for every coordinate of a person at once; without a limit a published model could fill its memory.
 MOST_COLUMNS = 512
 
@@ -104,32 +107,46 @@ class ItemPattern:
 
     @cached_property
     def directions(self) -> Floats:
-        """Every item's row of the embedding, at length 1."""
-        embedded = self.traits[:, POPULARITY_COLUMNS:]
-        lengths = np.sqrt(np.square(embedded, dtype=np.float64).sum(axis=1, keepdims=True))
-        return np.asarray(embedded / np.maximum(lengths, SMALLEST_VARIANCE), dtype=np.float32)
+        """Every item's row of the embedding, at length 1; one that is next to nothing stays so."""
+        directions = np.array(self._embedded)
+        if directions.shape[1]:
+            squares = np.einsum("if,if->i", directions, directions, dtype=np.float64)
+            directions /= np.maximum(np.sqrt(squares), _SHORTEST)[:, None]
+        directions.setflags(write=False)
+        return directions
 
     @cached_property
     def embedded_variance(self) -> float:
         """How much a person's weights on the embedding are believed to move the score of the average report's item."""
-        squares = np.square(self.traits[:, POPULARITY_COLUMNS:], dtype=np.float64)
-        return float(self._popularities @ squares @ self.trait_variances[POPULARITY_COLUMNS:])
+        squares = np.einsum("i,if,if->f", self._popularities, self._embedded, self._embedded)
+        return float(squares @ self.trait_variances[POPULARITY_COLUMNS:])
+
+    def chances_of(self, rated: Indices) -> NDArray[np.float64]:
+        """Estimate for every item how likely a person who rated the items with these indices is to rate it.
+
+        The person's row of the rated-or-not matrix is projected onto popularity and onto the embedding, whose columns
+        are orthogonal but for rounding and for items left out. Of a person who rated nothing, the first rating is
+        guessed by popularity alone.
+        """
+        by_popularity = max(len(rated), 1) * self._popularities
+        if not self._embedded.shape[1]:
+            return np.minimum(by_popularity, 1)
+        person = self.shares[rated].astype(np.float64) @ self._embedded[rated]
+        weights = np.divide(person, self._sizes, out=np.zeros(len(person)), where=self._sizes > 0)
+        chances = by_popularity + np.einsum("if,f->i", self._embedded, weights) / self.shares
+        return np.asarray(np.clip(chances, _LEAST_OF_POPULARITY * by_popularity, 1))
+
+    @property
+    def _embedded(self) -> Floats:
+        return self.traits[:, POPULARITY_COLUMNS:]
+
+    @cached_property
+    def _sizes(self) -> NDArray[np.float64]:
+        """Every embedded column's sum of squares."""
+        return np.asarray(np.einsum("if,if->f", self._embedded, self._embedded, dtype=np.float64))
 
     @cached_property
     def _popularities(self) -> NDArray[np.float64]:
         """Every item's part of all reports."""
         reports = self.shares.astype(np.float64) ** (1 / SHARE_POWER)
         return np.asarray(reports / reports.sum())
-
-    def chances_of(self, rated: Indices) -> NDArray[np.float64]:
-        """Estimate for every item how likely a person who rated the items with these indices is to rate it.
-
-        The person's row of the rated-or-not matrix is projected onto popularity and onto the embedding, whose columns
-        are orthogonal. Of a person who rated nothing, the first rating is guessed by popularity alone.
-        """
-        shares, embedded = self.shares.astype(np.float64), self.traits[:, POPULARITY_COLUMNS:].astype(np.float64)
-        by_popularity = max(len(rated), 1) * self._popularities
-        person, sizes = shares[rated] @ embedded[rated], np.square(embedded).sum(axis=0)
-        projected = embedded @ np.divide(person, sizes, out=np.zeros(len(sizes)), where=sizes > 0)
-        chances = by_popularity + projected / shares
-        return np.asarray(np.clip(chances, _LEAST_OF_POPULARITY * by_popularity, 1))

@@ -86,6 +86,7 @@ class Difference:
 
     epsilon: str | None
     mean: float
+    standard_error: float
     p_value: float
     pairs: int
 
@@ -109,10 +110,10 @@ def difference(first: Point, second: Point, measure: str) -> Difference:
     gaps = np.array([ours[place] - theirs[place] for place in places])
     mean = float(gaps.mean())
     if len(gaps) < 2:  # noqa: PLR2004 - one pair has no spread
-        return Difference(first.epsilon, mean, 1.0, len(gaps))
+        return Difference(first.epsilon, mean, float("inf"), 1.0, len(gaps))
     row = next(iter(first.results.values()))
     variance = float(gaps.var(ddof=1)) * (1 / len(gaps) + row["n_test"] / row["n_train"])
     if variance == 0:
-        return Difference(first.epsilon, mean, 1.0 if mean == 0 else 0.0, len(gaps))
+        return Difference(first.epsilon, mean, 0.0, 1.0 if mean == 0 else 0.0, len(gaps))
     p_value = 2 * float(stdtr(len(gaps) - 1, -abs(mean) / variance**0.5))
-    return Difference(first.epsilon, mean, p_value, len(gaps))
+    return Difference(first.epsilon, mean, variance**0.5, p_value, len(gaps))

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 SHOWN = ("0.1", "0.5", "1", "2", "3")
 """The epsilons that have columns."""
 
-# One after the other: every row has what the rows above it have.
+# One after the other: each has what those above it have; then the controls of the device.
 _IDEAS = {
     "the paper's method, tuned": BLP_MOG,
     "reports read through their channel, and the pattern: provider": TACIT,
     "ranked with own ratings: device": TACIT_DEVICE,
     "a tailored channel: device": TACIT_TAILORED,
     "control: device, pattern off": TACIT_WITHOUT_PATTERN,
-    "control: device, no report by anybody": TACIT_WITHOUT_REPORTS,
+    "control: device, reports not read": TACIT_WITHOUT_REPORTS,
 }
 _RIVALS = (BLP_MOG, LAPLACE_MOG, BLP_SVD, LAPLACE_SVD, ISGD, PGMF)
 _DATA = tuple(source.place for source in (MOVIELENS, JESTER, LIBIMSETI))
@@ -53,7 +53,7 @@ def idea_rows(table: FoldTable) -> Iterator[list[str]]:
             continue
         for idea, method in _IDEAS.items():
             points = _points(table, data, method, "rmse")
-            yield [LABELS[data], idea, *(_mean(points.get(one) or points.get(None), "rmse") for one in SHOWN)]
+            yield [LABELS[data], idea, *(_mean(points.get(one), "rmse") for one in SHOWN)]
 
 
 def list_rows(table: FoldTable) -> Iterator[list[str]]:
@@ -61,11 +61,8 @@ def list_rows(table: FoldTable) -> Iterator[list[str]]:
     for data in _DATA:
         for measure in _LIST_MEASURES:
             ours = _points(table, data, TACIT_TAILORED, measure)
-            rivals = [(rival, _points(table, data, rival, measure)) for rival in _RIVALS]
-            met = {
-                epsilon: [(rival, found[epsilon]) for rival, found in rivals if epsilon in found] for epsilon in ours
-            }
-            compared = [epsilon for epsilon in ours if epsilon is not None and met[epsilon]]
+            met = _rivals(table, data, measure)
+            compared = [epsilon for epsilon in ours if epsilon in met]
             if not compared:
                 continue
             better = [one for one in compared if all(_is_better(ours[one], two, measure) for _, two in met[one])]
@@ -73,9 +70,20 @@ def list_rows(table: FoldTable) -> Iterator[list[str]]:
             yield [LABELS[data], MEASURES[measure], *cells, spans(compared, better) or "nowhere"]
 
 
-def _points(table: FoldTable, data: str, method: Method, measure: str) -> dict[str | None, Point]:
+def _rivals(table: FoldTable, data: str, measure: str) -> dict[str, list[tuple[Method, Point]]]:
+    """Return all other private methods that were run at an epsilon."""
+    met: dict[str, list[tuple[Method, Point]]] = {}
+    for rival in _RIVALS:
+        for epsilon, point in _points(table, data, rival, measure).items():
+            met.setdefault(epsilon, []).append((rival, point))
+    return met
+
+
+def _points(table: FoldTable, data: str, method: Method, measure: str) -> dict[str, Point]:
+    """Return a method's points by epsilon; one without noise is the same at all of them."""
     epsilons = table.epsilons(data, method.mechanism)
-    return {one.epsilon: one for one in curve(table, data, method, TUNED, epsilons, measure=measure)}
+    points = curve(table, data, method, TUNED, epsilons, measure=measure)
+    return {epsilon: one for one in points for epsilon in ([one.epsilon] if one.epsilon else SHOWN)}
 
 
 def _mean(point: Point | None, measure: str) -> str:

@@ -121,11 +121,11 @@ def _past(made: Reproduction) -> str:
     ideas, lists = list(idea_rows(made.folds)), list(list_rows(made.folds))
     if not ideas:
         return ""
-    compared = _table(["", "ours / best other", *SHOWN, "better than every other"], lists) if lists else ""
-    return (
-        f'<h2 id="past">Past the paper</h2><p>{CAPTIONS["ideas"]}</p>{_table(["RMSE", "with", *SHOWN], ideas)}'
-        f"<p>{CAPTIONS['lists']}</p>{compared}"
-    )
+    section = f'<h2 id="past">Past the paper</h2><p>{CAPTIONS["ideas"]}</p>{_table(["RMSE", "with", *SHOWN], ideas)}'
+    if lists:
+        head = ["", "ours / best other", *SHOWN, "better than every other"]
+        section += f"<p>{CAPTIONS['lists']}</p>{_table(head, lists)}"
+    return section
 
 
 def _readings(made: Reproduction) -> str:

@@ -37,15 +37,15 @@ CAPTIONS = {
     "the items rated included. PG-MF predicts on the device, with the person's own true ratings. At this size its "
     "provider learns next to nothing at any of these epsilons: the error is about that of a person's own mean. "
     "<i>tacit</i> is channel-mf on the reports of bounded Laplace, its device with two controls: the visible pattern "
-    "off, and no report by anybody.",
+    "off, and reports not read, so that only who rated what is known.",
     "isgd": "Above: RMSE. Middle: F-score over the top 10 among the items held out, where recommending all of them "
     "scores what the grey line shows. Below: F-score over the top 10 among all items not rated in training; factors "
     "without much regularisation fill these lists with items that have few ratings, the non-private ones too, and a "
     "constant, whose ties go by item id, does better by chance. <i>tacit</i> is channel-mf on the reports of bounded "
     "Laplace, in one setting everywhere. A device has its own true ratings; the controls beside it say what it owes to "
     "the visible pattern of who rated what, and to reports.",
-    "ideas": "What each idea gives, at the same epsilon. Each row adds one to the row above it; the controls take "
-    "away from the device on bounded Laplace reports what everybody may see of who rated what, or all reports.",
+    "ideas": "What each idea gives, at the same epsilon. Each row adds to the row above it; the controls take away "
+    "from the device on bounded Laplace reports what the provider sees of who rated what, or all that reports say.",
     "lists": "Lists of a device on tailored reports, in one setting everywhere, beside the best of BLP-MoG-MF, "
     "Laplace-MoG-MF, SVD on either's reports, ISGD and PG-MF, where they were run, every one tuned by the measure "
     "itself. Lists over all items weigh the predicted rating by how likely the person is to rate the item.",
