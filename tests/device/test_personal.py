@@ -4,6 +4,7 @@ import subprocess
 import sys
 import tracemalloc
 from dataclasses import replace
+from threading import Barrier, Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import block_diag
+from threadpoolctl import threadpool_info
 
 from tacit.device import Device, Person, fit_person, rank_items, read_own_ratings
+from tacit.device.blas import one_thread
 from tacit.device.equations import SPREADS
 from tacit.device.likeness import MOST_LANDMARKS, Landmarks, likeness
 from tacit.device.personal import effects_on, scores_of
@@ -467,3 +470,35 @@ def test_factors_that_a_ridge_has_all_but_removed_are_no_damage() -> None:
     person = fit_person(items, np.array([0, 1]), np.array([5.0, 4.0]))
     assert np.abs(person.factors @ factors[2]) < 1e-6
     assert person.offset > 0
+
+
+def test_nothing_printed_tells_a_rating() -> None:
+    """With a public model and one rating, an effect would tell which of five it was."""
+    ranking = rank_items(make_items(), {"film 3": 5})
+    reason = ranking.explain("film 0", 1)[0]
+    assert repr(reason) == "Reason(item='film 3')"
+    assert "5.0" not in repr(ranking)
+    assert repr(ranking.person).startswith("<tacit.device.personal.Person object")
+
+
+def test_people_solved_for_at_once_leave_the_number_of_threads_as_it_was() -> None:
+    def threads() -> list[int]:
+        return [one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"]
+
+    with one_thread():
+        pass  # all libraries are loaded now
+    before, inside, together = threads(), [], Barrier(2)
+
+    def lower() -> None:
+        together.wait()
+        for _ in range(50):
+            with one_thread():
+                inside.append(threads())
+
+    others = [Thread(target=lower) for _ in range(2)]
+    for one in others:
+        one.start()
+    for one in others:
+        one.join()
+    assert all(set(found) == {1} for found in inside)
+    assert threads() == before

@@ -23,6 +23,7 @@ _FORMAT = "tacit-fold/1"
 _COMPUTING = (
     "tables.py",
     "privacy/**/*.py",
+    "device/cholesky.py",
     "device/equations.py",
     "device/likeness.py",
     "device/personal.py",
