@@ -53,11 +53,14 @@ def idea_rows(table: FoldTable) -> Iterator[list[str]]:
             continue
         for idea, method in _IDEAS.items():
             points = _points(table, data, method, "rmse")
-            yield [LABELS[data], idea, *(_mean(points.get(one), "rmse") for one in SHOWN)]
+            yield [f"{LABELS[data]}: {idea}", *(_mean(points.get(one), "rmse") for one in SHOWN)]
 
 
 def list_rows(table: FoldTable) -> Iterator[list[str]]:
-    """Compare lists of the device, on tailored reports, with the best of all other private methods, tuned."""
+    """Compare lists of the device, on tailored reports, with the best of all other private methods, tuned.
+
+    After the epsilons: at which of them it is better than every other, and what it is with reports unread.
+    """
     for data in _DATA:
         for measure in _LIST_MEASURES:
             ours = _points(table, data, TACIT_TAILORED, measure)
@@ -67,7 +70,8 @@ def list_rows(table: FoldTable) -> Iterator[list[str]]:
                 continue
             better = [one for one in compared if all(_is_better(ours[one], two, measure) for _, two in met[one])]
             cells = [_beside(ours[one], met[one], measure) if one in compared else _NOTHING for one in SHOWN]
-            yield [LABELS[data], MEASURES[measure], *cells, spans(compared, better) or "nowhere"]
+            unread = _points(table, data, TACIT_WITHOUT_REPORTS, measure).get(SHOWN[0])
+            yield [f"{LABELS[data]}: {MEASURES[measure]}", *cells, spans(compared, better), _mean(unread, measure)]
 
 
 def _rivals(table: FoldTable, data: str, measure: str) -> dict[str, list[tuple[Method, Point]]]:
@@ -80,7 +84,7 @@ def _rivals(table: FoldTable, data: str, measure: str) -> dict[str, list[tuple[M
 
 
 def _points(table: FoldTable, data: str, method: Method, measure: str) -> dict[str, Point]:
-    """Return a method's points by epsilon; one without noise is the same at all of them."""
+    """Return a method's points by epsilon; one without noise is the same at all of those shown."""
     epsilons = table.epsilons(data, method.mechanism)
     points = curve(table, data, method, TUNED, epsilons, measure=measure)
     return {epsilon: one for one in points for epsilon in ([one.epsilon] if one.epsilon else SHOWN)}

@@ -121,9 +121,9 @@ def _past(made: Reproduction) -> str:
     ideas, lists = list(idea_rows(made.folds)), list(list_rows(made.folds))
     if not ideas:
         return ""
-    section = f'<h2 id="past">Past the paper</h2><p>{CAPTIONS["ideas"]}</p>{_table(["RMSE", "with", *SHOWN], ideas)}'
+    section = f'<h2 id="past">Past the paper</h2><p>{CAPTIONS["ideas"]}</p>{_table(["RMSE at epsilon", *SHOWN], ideas)}'
     if lists:
-        head = ["", "ours / best other", *SHOWN, "better than every other"]
+        head = ["ours / best other, at epsilon", *SHOWN, "better than every other at", "reports not read"]
         section += f"<p>{CAPTIONS['lists']}</p>{_table(head, lists)}"
     return section
 

@@ -48,7 +48,8 @@ CAPTIONS = {
     "from the device on bounded Laplace reports what the provider sees of who rated what, or all that reports say.",
     "lists": "Lists of a device on tailored reports, in one setting everywhere, beside the best of BLP-MoG-MF, "
     "Laplace-MoG-MF, SVD on either's reports, ISGD and PG-MF, where they were run, every one tuned by the measure "
-    "itself. Lists over all items weigh the predicted rating by how likely the person is to rate the item.",
+    "itself; the last column is ours without what reports say. Lists over all items weigh "
+    "the predicted rating by how likely the person is to rate the item.",
     "readings": "Variations one at a time. ISGD's reports do better with least squares than with its gradient "
     "steps; the mixture matters for Laplace noise, which has heavy tails, and not for bounded noise. On heavy noise "
     "stopping early helps.",
