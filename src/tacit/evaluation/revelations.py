@@ -149,7 +149,7 @@ def guess_ratings(
     known = held & (without.items.find(data.items.codes) >= 0)
     guesses = {"constant": np.full(int(known.sum()), data.ratings[~held].mean())}
     guesses["items"], guesses["items and pattern"] = _without_own_ratings(data, without, ~held, known)
-    guesses["own ratings, no report by anybody"] = _with_own_ratings(
+    guesses["own ratings, reports not read"] = _with_own_ratings(
         data, _fitted(data, policy, symbols, ~held, ChannelMfOptions(reports=False)), ~held, known
     )
     guesses["own ratings"] = _with_own_ratings(data, without, ~held, known)
