@@ -208,6 +208,11 @@ def test_chances_follow_from_what_was_rated() -> None:
     np.testing.assert_allclose(pattern.chances_of(np.array([2, 0])), [1, 0.01 * 0.32, expected[2]], rtol=1e-5)
     flat = replace(pattern, traits=np.zeros((3, 4), np.float32))
     np.testing.assert_allclose(flat.chances_of(np.array([0])), [0.8, 0.16, 0.04], rtol=1e-5)
+    none = np.zeros((3, 0), np.float32)
+    counts_only = ItemPattern(traits[:, :2].copy(), np.ones(2, np.float32), none, pattern.shares, none[0])
+    np.testing.assert_allclose(counts_only.chances_of(np.array([0, 1])), [1, 0.32, 0.08], rtol=1e-5)
+    assert counts_only.embedded_variance == 0
+    assert counts_only.directions.shape == (3, 0)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e-20, 1.0, 1e15])
