@@ -46,6 +46,7 @@ from tacit.evaluation.paper.verdicts import judge
 from tacit.evaluation.ratings import rating_data
 from tacit.evaluation.results import ResultStore
 from tacit.evaluation.rows import MEASURES
+from tacit.evaluation.setting import DEVICE
 from tacit.evaluation.world import WorldShape, make_world
 from tacit.privacy.scale import RatingScale
 from tacit.tables import column_of, write_columns
@@ -420,3 +421,11 @@ def test_lists_are_compared_with_the_best_of_all_others() -> None:
     beside = ["-", "-", "0.930 / 0.910 ISGD", "-", "0.940 / 0.950 ISGD"]
     assert by_ndcg == ["MovieLens 100K: nDCG@10", *beside, "epsilon up to 1", "0.920"]
     assert by_f[-2:] == ["", "0.500"]  # all are equal
+
+
+def test_the_fast_look_leaves_out_what_takes_long() -> None:
+    def devices(plan: Plan) -> set[str]:
+        return {job.source.place for job in jobs_of(plan, tuple(EXPERIMENTS)) if job.setting.at == DEVICE}
+
+    assert devices(FULL) == {"ml-100k", "jester-1-part-1", "libimseti-top2000"}
+    assert devices(FAST) == {"ml-100k", "libimseti-top2000"}

@@ -76,8 +76,8 @@ def _page(made: Reproduction, verdicts: Sequence[Verdict], pictures: dict[str, b
 
 
 FAST_WARNING = (
-    "This is the fast look: few folds, epsilons and settings (none tuned on Jester), so that many differences are "
-    "within chance. "
+    "This is the fast look: few folds, epsilons and settings (on Jester none tuned, and no devices), so that many "
+    "differences are within chance. "
     "Run tacit reproduce without --fast for the verdicts."
 )
 
