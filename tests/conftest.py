@@ -35,6 +35,12 @@ def skip_unless_forbidden(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
+@pytest.fixture(scope="session")
+def absent() -> Callable[[str], NoReturn]:
+    """What to call when something a test needs is not there."""
+    return skip_unless_forbidden
+
+
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or fills a developer's own cache."""

@@ -19,6 +19,11 @@ TacitError
 │   ├── RatingChangedError              an item was rated differently before
 │   ├── BudgetError                     the lifetime cap would be crossed
 │   └── LedgerError                     the ledger cannot be trusted or written
+├── ProviderSideError                   the provider's side cannot do what was asked
+│   ├── StoreError                      the database cannot be used, or refused to keep something
+│   │   └── SchemaError                 the database has another schema than this tacit
+│   ├── BusyError                       more is waiting to be stored than there is room for
+│   └── RunError                        a training run cannot be started, or is unknown
 ├── FileError (OSError)                 a file cannot be read or written
 ├── WorkerError (RuntimeError)          a process that computed for another one ended
 └── MissingExtraError (ImportError)     an optional library is not installed
@@ -103,6 +108,26 @@ class BudgetError(DeviceError):
 
 class LedgerError(DeviceError):
     """The ledger cannot be trusted or written."""
+
+
+class ProviderSideError(TacitError):
+    """The provider's side cannot do what was asked."""
+
+
+class StoreError(ProviderSideError):
+    """The database cannot be used, or refused to keep something."""
+
+
+class SchemaError(StoreError):
+    """The database has another schema than this tacit."""
+
+
+class BusyError(ProviderSideError):
+    """More is waiting to be stored than there is room for."""
+
+
+class RunError(ProviderSideError):
+    """A training run cannot be started, or is unknown."""
 
 
 class FileError(TacitError, OSError):
