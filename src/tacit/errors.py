@@ -18,7 +18,8 @@ TacitError
 │   ├── ConsentError                    no consent to a policy was given
 │   ├── RatingChangedError              an item was rated differently before
 │   ├── BudgetError                     the lifetime cap would be crossed
-│   └── LedgerError                     the ledger cannot be trusted or written
+│   ├── LedgerError                     the ledger cannot be trusted or written
+│   └── ProviderError                   the provider cannot be reached, refuses, or its answer cannot be used
 ├── ProviderSideError                   the provider's side cannot do what was asked
 │   ├── StoreError                      the database cannot be used, or refused to keep something
 │   │   └── SchemaError                 the database has another schema than this tacit
@@ -108,6 +109,21 @@ class BudgetError(DeviceError):
 
 class LedgerError(DeviceError):
     """The ledger cannot be trusted or written."""
+
+
+class ProviderError(DeviceError):
+    """The provider cannot be reached, refuses, or its answer cannot be used.
+
+    Attributes:
+        code: The provider's own word for what is wrong, or `unreachable`, `too-slow`, `too-large` or `unusable`.
+        detail: What the provider says about it, in one line, or nothing.
+        status: The status of its answer, or None if there was none.
+    """
+
+    def __init__(self, message: str, *, code: str = "unusable", detail: str = "", status: int | None = None) -> None:
+        """Say what is wrong, and what the provider said of it."""
+        super().__init__(message)
+        self.code, self.detail, self.status = code, detail, status
 
 
 class ProviderSideError(TacitError):

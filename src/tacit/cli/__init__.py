@@ -28,6 +28,8 @@ COMMANDS = {
     "reproduce": "tacit.cli.reproduce",
     "data": "tacit.cli.data",
     "demo": "tacit.cli.demo",
+    "serve": "tacit.cli.serve",
+    "db": "tacit.cli.db",
 }
 
 _BAD_INPUT = 2

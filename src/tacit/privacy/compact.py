@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tacit.privacy.policy import Policy
 
 _MAGIC = b"tcr\x01"
+_HEAD = len(_MAGIC) + 32
 _WHOLE_NUMBER_ITEMS = 1
 _WITH_REVISIONS = 2
 _LONGEST_VARINT = 9
@@ -56,10 +57,8 @@ def decode_compact(batch: bytes, policies: Mapping[str, Policy]) -> list[Report]
     """Read a compact batch strictly: anything but the one valid encoding is refused."""
     if len(batch) > LARGEST_BATCH:
         raise ReportError(f"a batch of {len(batch)} bytes is over the limit of {LARGEST_BATCH}; send fewer reports")
-    reader = _Reader(batch)
-    if reader.take(len(_MAGIC)) != _MAGIC:
-        raise ReportError("the batch is not in the compact form, version 1")
-    policy_id = reader.take(32).hex()
+    policy_id = policy_of_compact(batch)
+    reader = _Reader(batch, _HEAD)
     if policy_id not in policies:
         raise ReportError(f"policy {policy_id} is not one of those in use; fetch the current policy")
     flags, count = reader.take(1)[0], reader.varint()
@@ -73,6 +72,14 @@ def decode_compact(batch: bytes, policies: Mapping[str, Policy]) -> list[Report]
     if encode_compact(reports, policies[policy_id]) != batch:
         raise ReportError("the batch is not written in the one valid way")
     return reports
+
+
+def policy_of_compact(batch: bytes) -> str:
+    """Return the id of the policy that a compact batch names."""
+    reader = _Reader(batch)
+    if reader.take(len(_MAGIC)) != _MAGIC:
+        raise ReportError("the batch is not in the compact form, version 1")
+    return reader.take(_HEAD - len(_MAGIC)).hex()
 
 
 @dataclass

@@ -136,7 +136,8 @@ class GroupWriter:
         return outcomes
 
     def _learn_items(self, connection: Connection, wanted: set[str]) -> None:
-        missing = [item for item in wanted if item not in self._item_keys]
+        # What is not printable is never listed, and half a character would not even reach the database.
+        missing = [item for item in wanted if item not in self._item_keys and item.isprintable()]
         if missing:
             found = connection.execute(select(items.c.id, items.c.key).where(items.c.id.in_(missing)))
             for item, key in found:

@@ -1,0 +1,124 @@
+"""Recommendations for thin clients: from reports alone, since the provider has nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from fastapi import APIRouter
+
+from tacit.errors import ModelError
+from tacit.provider.service.documents import (
+    MOST_RECOMMENDED,
+    HowMany,
+    ItemPath,
+    Recommended,
+    ScoredItem,
+    Session,
+    SimilarItems,
+)
+from tacit.provider.service.problems import Problem, documented
+from tacit.provider.service.routes.model import published
+from tacit.provider.service.tokens import Bearer, DeviceOf, ServiceOf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tacit.learning.recommend import Recommendations
+    from tacit.privacy.policy import Policy
+    from tacit.provider.service.state import Service
+    from tacit.provider.store.store import StoredReport
+    from tacit.provider.training import PublishedModel
+
+router = APIRouter(tags=["recommendations"])
+
+_POPULAR_FOR_SECONDS = 60.0
+
+
+@router.get("/v1/recommendations", dependencies=[Bearer], responses=documented("unauthorised", "too-many-requests"))
+def recommend(service: ServiceOf, device: DeviceOf, n: HowMany = 10) -> Recommended:
+    """Recommend from the stored reports of the device that asks; without any, what is popular."""
+    model, reports = service.trainer.published, service.store.reports_of(device)
+    if model is None or not reports:
+        return _popular(service, n, leave_out={one.item for one in reports or ()})
+    return _from_symbols(service, model, *_newest(service, model, reports), n)
+
+
+@router.post(
+    "/v1/recommendations",
+    responses=documented("unknown-policy", "too-large", "too-many-requests"),
+)
+def recommend_for_session(service: ServiceOf, body: Session) -> Recommended:
+    """Recommend from symbols that the request carries, never ratings; nothing is stored, and nobody says who asks."""
+    service.limits.check_anonymous()
+    known = service.policies()
+    if body.policy not in known:
+        raise Problem("unknown-policy", f"policy {body.policy} is not in use; fetch /v1/policy")
+    policy, said = known[body.policy][1], {one.item: one.symbol for one in body.symbols}
+    if len(said) < len(body.symbols):
+        raise Problem("invalid", "symbols name an item twice; send one symbol for each item")
+    if said and max(said.values()) >= policy.channel.weights.symbols:
+        raise Problem(
+            "invalid", f"a symbol is not below the policy's {policy.channel.weights.symbols}; check the policy"
+        )
+    model = service.trainer.published
+    if model is None or not said:
+        return _popular(service, body.n, leave_out=set(said))
+    return _from_symbols(service, model, policy, said, body.n)
+
+
+@router.get("/v1/items/{item_id}/similar", responses=documented("not-found", "no-model", "too-many-requests"))
+def similar(service: ServiceOf, item_id: ItemPath, n: HowMany = 10) -> SimilarItems:
+    """Find the items most like another."""
+    service.limits.check_anonymous()
+    try:
+        found = published(service).model.similar(item_id, n)
+    except ModelError:
+        raise Problem(
+            "not-found", "the published model does not know this item; try one that was reported on"
+        ) from None
+    return SimilarItems(items=_scored([(str(item), score) for item, score in found]))
+
+
+def _newest(service: Service, model: PublishedModel, reports: Sequence[StoredReport]) -> tuple[Policy, dict[str, int]]:
+    """Return the newest symbol on every item, of the policy that the device said most under and the model knows."""
+    newest = {one.item: one for one in reports}  # they come in order of revision
+    known = set(model.model.provenance.policies)
+    counts = Counter(one.policy for one in newest.values() if one.policy in known)
+    if not counts:
+        return service.policy, {}
+    policy = counts.most_common(1)[0][0]
+    return service.policies()[policy][1], {one.item: one.symbol for one in newest.values() if one.policy == policy}
+
+
+def _from_symbols(
+    service: Service, published_model: PublishedModel, policy: Policy, said: dict[str, int], n: int
+) -> Recommended:
+    """Solve one person's row from their symbols alone, everything else held, and rank."""
+    model = published_model.model
+    if policy.id not in model.provenance.policies or policy.scale != model.scale:
+        return _popular(service, n, leave_out=set(said))
+    values = policy.channel.symbol_values[np.array(list(said.values()), dtype=np.int64)]
+    profile = model.fold_in(list(said), values, policy=policy.id)
+    if not len(profile.rated):
+        return _popular(service, n, leave_out=set(said))
+    found: Recommendations = model.recommend_for(profile, n)
+    pairs = [(str(item), score) for item, score in zip(found.items, found.ratings.tolist(), strict=True)]
+    return Recommended(items=_scored(pairs), fallback=False, reason="reports", run=published_model.run)
+
+
+def _popular(service: Service, n: int, leave_out: set[str]) -> Recommended:
+    names = service.kept("popular", _POPULAR_FOR_SECONDS, lambda: service.store.popular_items(2 * MOST_RECOMMENDED))
+    shown = [name for name in names if name not in leave_out][:n]
+    run = service.trainer.published
+    return Recommended(
+        items=_scored([(name, None) for name in shown]),
+        fallback=True,
+        reason="cold-start",
+        run=None if run is None else run.run,
+    )
+
+
+def _scored(pairs: Sequence[tuple[str, float | None]]) -> list[ScoredItem]:
+    return [ScoredItem(item=item, score=score, rank=rank) for rank, (item, score) in enumerate(pairs, 1)]

@@ -1,0 +1,168 @@
+"""Running the service: everything is opened and checked first, then a socket listens."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import signal
+import socket
+import sys
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import uvicorn
+
+from tacit.errors import FileError, ModelError
+from tacit.files import reason_of
+from tacit.privacy.policy import Policy
+from tacit.privacy.scale import RatingScale
+from tacit.provider.service.app import create_app
+from tacit.provider.service.state import Settings
+from tacit.provider.service.tokens import AdminToken
+from tacit.provider.store import Item, ReportStore
+from tacit.provider.store.runs import RunStore
+from tacit.provider.training import Trainer, TrainingSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from starlette.types import ASGIApp
+
+_ITEMS_AT_ONCE = 1000
+_SECONDS_TO_END = 20
+_MOST_CONNECTIONS = 2000
+
+# Where nothing else was asked for: the paper's mechanism, one to five stars.
+_DEFAULT_POLICY = ("bounded-laplace", "1:5:1", "1")
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """What the operator chose."""
+
+    address: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    policy: Policy | None = None
+    items: Sequence[Item] = ()
+    models: Path | None = None
+    admin_token: str | None = field(default=None, repr=False)
+    settings: Settings = field(default_factory=Settings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+def serve(options: ServeOptions, announce: Callable[[str], None]) -> None:
+    """Serve until interrupted."""
+    _log_to_standard_error()
+    listening = _listening(options.host, options.port)
+    with listening:
+        store = ReportStore.open(options.address)
+        try:
+            _serve_store(store, listening, options, announce)
+        finally:
+            store.close()
+
+
+def _serve_store(
+    store: ReportStore, listening: socket.socket, options: ServeOptions, announce: Callable[[str], None]
+) -> None:
+    policy = _adopted(store, options.policy, announce)
+    for first in range(0, len(options.items), _ITEMS_AT_ONCE):
+        store.put_items(options.items[first : first + _ITEMS_AT_ONCE])
+    token = options.admin_token or secrets.token_urlsafe(24)
+    admin = AdminToken.of(token)
+    trainer = Trainer(store, RunStore(store.database), _folder(store, options.models), options.training)
+    app = create_app(store, trainer, admin, options.settings)
+    trainer.start()
+    try:
+        announce(f"policy {policy.id[:12]}: {policy.mechanism} on {policy.scale}, epsilon {policy.epsilon} a rating")
+        announce(f"{store.count('items'):,} items, {store.count('reports'):,} reports so far")
+        if options.admin_token is None:
+            announce(f"admin token, drawn for this start: {token} (set TACIT_ADMIN_TOKEN to choose it)")
+        announce(_where(listening, options.host))
+        _run(app, listening)
+    finally:
+        trainer.stop()
+
+
+def _adopted(store: ReportStore, policy: Policy | None, announce: Callable[[str], None]) -> Policy:
+    """Return the current policy, after adopting the one that was given or, in a new store, the default."""
+    if policy is not None:
+        store.adopt(policy)
+        return policy
+    known = list(store.policies().values())
+    if known:
+        return known[-1]
+    mechanism, scale, epsilon = _DEFAULT_POLICY
+    made = Policy.make(mechanism, RatingScale.parse(scale), epsilon)
+    store.adopt(made)
+    announce(f"no policy was given: adopted {mechanism} on {scale} with epsilon {epsilon}; --policy chooses another")
+    return made
+
+
+def _folder(store: ReportStore, chosen: Path | None) -> Path:
+    file = store.database.file
+    if chosen is not None:
+        return chosen
+    return Path("tacit-models") if file is None else file.with_name(f"{file.name}.models")
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Open the socket, so that a port that is taken is said before anything else happens."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=1024, reuse_port=False)
+    except (OSError, OverflowError, UnicodeError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else str(error)
+        raise FileError(f"cannot listen on {host[:80]}:{port}: {reason}; choose another --host or --port") from error
+
+
+def _where(listening: socket.socket, host: str) -> str:
+    port = listening.getsockname()[1]
+    shown = f"[{host}]" if ":" in host else host
+    return f"listening on http://{shown}:{port}{'' if _is_loopback(host) else '; put TLS in front of it'}"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _run(app: ASGIApp, listening: socket.socket) -> None:
+    config = uvicorn.Config(
+        app,
+        access_log=False,  # who asked from where is not written down
+        log_config=None,
+        proxy_headers=False,
+        server_header=False,
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_graceful_shutdown=_SECONDS_TO_END,
+        lifespan="on",
+    )
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:
+        return
+
+
+def _end(*_: object) -> NoReturn:
+    """End as after an interrupt, so that everything is closed."""
+    sys.exit(0)
+
+
+def _log_to_standard_error() -> None:
+    """Write warnings to standard error: no address, no token and no report is in them."""
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+
+
+def items_of(ids: Sequence[object], titles: Sequence[object]) -> list[Item]:
+    """Make items of two columns; an item that is there twice is refused."""
+    listed = [Item(str(item), str(title)) for item, title in zip(ids, titles, strict=True)]
+    if len({item.id for item in listed}) < len(listed):
+        raise ModelError("an item is listed twice; keep one row of each")
+    return listed

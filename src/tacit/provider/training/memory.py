@@ -1,0 +1,60 @@
+"""Memory: how much a run may take, so that it is refused before it starts rather than killed at the end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.errors import RunError
+from tacit.learning import memory_needed
+
+if TYPE_CHECKING:
+    from tacit.learning import Options, ReportMatrix
+
+_SYSTEM = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def check_memory(matrix: ReportMatrix, options: Options, most: int | None) -> int:
+    """Return how many bytes a run will take, or refuse it if there are not so many.
+
+    Args:
+        matrix: All reports. A second matrix of nearly all of them is there while quality is measured.
+        options: Of the model.
+        most: How many bytes it may take; None is what the machine has left.
+    """
+    needed = memory_needed(matrix, options) + matrix.nbytes
+    # The matrix is in memory already, so what is left is less by that.
+    limit = available_memory() + matrix.nbytes if most is None else most
+    if needed > limit:
+        found = f"training needs about {_shown(needed)} of memory and {_shown(limit)} are to be had"
+        raise RunError(f"{found}; give the machine more, or choose a model of lower rank or fewer dimensions")
+    return needed
+
+
+def available_memory() -> int:
+    """Return how many bytes are to be had: what the system has left, and the container if this runs in one."""
+    return int(min(_of_system(), _of_group()))
+
+
+def _of_system() -> int:
+    try:
+        entries = dict(line.split(":", 1) for line in _SYSTEM.read_text().splitlines())
+        return int(entries["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):  # not Linux: all there is
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _of_group() -> float:
+    """Return what is left of the limit of this control group; infinite where there is none."""
+    try:
+        limit, used = ((_GROUP / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        entries = dict(line.split() for line in (_GROUP / "memory.stat").read_text().splitlines())
+        return float("inf") if limit == "max" else int(limit) - int(used) + int(entries["inactive_file"])
+    except (OSError, KeyError, ValueError):
+        return float("inf")
+
+
+def _shown(size: float) -> str:
+    return f"{size / 1e9:.2f} GB" if size >= 1e7 else f"{size / 1e6:.2f} MB"  # noqa: PLR2004 - a matter of looks
