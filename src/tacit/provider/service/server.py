@@ -53,20 +53,24 @@ class ServeOptions:
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
 
-def serve(options: ServeOptions, announce: Callable[[str], None]) -> None:
-    """Serve until interrupted."""
+def serve(options: ServeOptions, announce: Callable[[str], None], opened: Callable[[str], None] | None = None) -> None:
+    """Serve until interrupted; `opened` is called with the address once somebody may connect."""
     _log_to_standard_error()
     listening = _listening(options.host, options.port)
     with listening:
         store = ReportStore.open(options.address)
         try:
-            _serve_store(store, listening, options, announce)
+            _serve_store(store, listening, options, announce, opened or (lambda _: None))
         finally:
             store.close()
 
 
 def _serve_store(
-    store: ReportStore, listening: socket.socket, options: ServeOptions, announce: Callable[[str], None]
+    store: ReportStore,
+    listening: socket.socket,
+    options: ServeOptions,
+    announce: Callable[[str], None],
+    opened: Callable[[str], None],
 ) -> None:
     policy = _adopted(store, options.policy, announce)
     for first in range(0, len(options.items), _ITEMS_AT_ONCE):
@@ -81,7 +85,9 @@ def _serve_store(
         announce(f"{store.count('items'):,} items, {store.count('reports'):,} reports so far")
         if options.admin_token is None:
             announce(f"admin token, drawn for this start: {token} (set TACIT_ADMIN_TOKEN to choose it)")
-        announce(_where(listening, options.host))
+        url = _url(listening, options.host)
+        announce(f"listening on {url}{'' if _is_loopback(options.host) else '; put TLS in front of it'}")
+        opened(url)
         _run(app, listening)
     finally:
         trainer.stop()
@@ -119,10 +125,8 @@ def _listening(host: str, port: int) -> socket.socket:
         raise FileError(f"cannot listen on {host[:80]}:{port}: {reason}; choose another --host or --port") from error
 
 
-def _where(listening: socket.socket, host: str) -> str:
-    port = listening.getsockname()[1]
-    shown = f"[{host}]" if ":" in host else host
-    return f"listening on http://{shown}:{port}{'' if _is_loopback(host) else '; put TLS in front of it'}"
+def _url(listening: socket.socket, host: str) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 
 def _is_loopback(host: str) -> bool:
