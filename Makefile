@@ -5,13 +5,17 @@ BIN := .venv/bin
 PEERS := .venv-peers/installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo web test check browser bench docs clean
 
 demo: .venv/installed-demo
 	$(BIN)/tacit demo
 
+# The same in the browser: a service that 1,000 simulated devices have spoken to, and a page for one more person.
+web: .venv/installed-demo
+	$(BIN)/tacit demo --web
+
 # One BLAS thread for each of the processes: more would get in each other's way.
-test: check
+test: check browser
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --cov --cov-report term
 
 check: .venv/installed-test
@@ -19,6 +23,15 @@ check: .venv/installed-test
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+# The browser's library and pages: types, tests, and that the built pages are those of the source.
+browser:
+	@if command -v npm >/dev/null; then \
+		cd browser && npm ci --silent && npm run --silent check && npm run --silent test && \
+		rm -rf built && cp -R ../src/tacit/provider/pages built && npm run --silent build && \
+		diff -r built ../src/tacit/provider/pages && rm -rf built; \
+	elif [ -n "$$TACIT_NO_SKIPS" ]; then echo "npm is not installed"; exit 1; \
+	else echo "skipped: the browser's tests need npm and Node 20 or newer"; fi
 
 bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/perturb.py
@@ -32,6 +45,8 @@ bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/attack.py
 	$(BIN)/python benchmarks/noise_treatments.py
 	$(BIN)/python benchmarks/unknown_channel.py
+	$(BIN)/python benchmarks/collect.py
+	$(BIN)/python benchmarks/poisoning.py
 
 # Other libraries to compare with, in an environment of their own; one that does not install is left out.
 $(PEERS): benchmarks/peers/install.py benchmarks/peers/constraints.txt
@@ -56,4 +71,4 @@ docs: .venv/installed-docs
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-peers build dist docs/_build tacit-demo .mypy_cache .ruff_cache .pytest_cache .coverage
+	rm -rf .venv .venv-peers build dist docs/_build tacit-demo browser/node_modules browser/dist browser/built .mypy_cache .ruff_cache .pytest_cache .coverage

@@ -1,6 +1,7 @@
 """Saying it: the person's own side, where true ratings live and stay."""
 
 from tacit.device.batch import PerturbedFile, perturb_file
+from tacit.device.client import Client
 from tacit.device.device import Device, Quote
 from tacit.device.ledger import LedgerEntry
 from tacit.device.own_ratings import read_own_ratings
@@ -9,6 +10,7 @@ from tacit.device.ranking import PersonalRanking, Reason, Suggestion, rank_items
 from tacit.device.ratings import TrueRatings, read_true_ratings
 
 __all__ = [
+    "Client",
     "Device",
     "LedgerEntry",
     "Person",
