@@ -77,7 +77,7 @@ class Run:
     starts: int = 0
     """How often a process was started for it that did not end by itself, the present one included."""
     memory: int | None = None
-    """How many bytes the training was estimated to take."""
+    """How many bytes the fits are estimated to take; after the end, what the process took at its peak."""
 
     @property
     def ended(self) -> bool:

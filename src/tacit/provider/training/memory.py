@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,12 @@ def check_memory(matrix: ReportMatrix, options: Options, most: int | None) -> in
 def available_memory() -> int:
     """Return how many bytes are to be had: what the system has left, and the container if this runs in one."""
     return int(min(_of_system(), _of_group()))
+
+
+def peak_memory() -> int:
+    """Return how many bytes this process took at most so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def _of_system() -> int:

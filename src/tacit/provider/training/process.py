@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -36,6 +37,8 @@ def main() -> int:
     def say(about: str, **content: Any) -> None:  # noqa: ANN401 - anything plain
         answers.write(message(about, **content) + "\n")
 
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # a system that stops the service tells all its processes
     os.nice(_NICENESS)
     # Held by a process that is still about to end with a service that died: two must not share a folder.
     fcntl.flock(sys.stderr.fileno(), fcntl.LOCK_EX)

@@ -44,7 +44,8 @@ class Progress:
             self._set_trace(self._trace.with_iteration(**message))
         elif about == DONE:
             self._set_trace(Trace(message["objective"], message["likelihood"]))
-            self._changes["quality"], self.done = message["quality"], True
+            self._changes |= {"quality": message["quality"], "memory": message["memory"]}
+            self.done = True
         elif about == FAILED:
             self.error = message["error"]
 

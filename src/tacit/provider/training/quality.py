@@ -2,9 +2,11 @@
 
 The channel is known, so its symbols can be given two values: one whose mean is the rating behind it, and one whose
 mean is the rating's square, whatever that rating was. Then the square less twice the product of value and prediction
-plus the prediction's square has the squared error as its mean, and no noise has to be guessed. Channels with fewer
-symbols than ratings cannot tell all of that: what they leave open follows the histogram of ratings that is
-deconvolved from all held-out reports.
+plus the prediction's square has the squared error as its mean, and no noise has to be guessed.
+
+Channels with fewer symbols than ratings cannot tell all of that. What they leave open follows the histogram of
+ratings that is deconvolved from all held-out reports; and among ratings that lead to the same symbols, predictions
+may follow the rating not at all, or as evenly as elsewhere. The interval has room for both, the estimate lies between.
 """
 
 from __future__ import annotations
@@ -68,16 +70,27 @@ def hold_out(parts: Sequence[Part], *, share: float = 0.1, rng: np.random.Genera
 def quality(model: Model, held: Sequence[Part]) -> Quality:
     """Measure a model on reports it was not fitted to."""
     sums = _sums(model, held)
-    error, constant = sums.total().errors()
-    spread = _spread(sums)
-    width = float(model.scale.width)
+    errors, spread, width = sums.total().errors(), _spread(sums), float(model.scale.width)
     return Quality(
         held_out=sums.reports,
-        rmse=_root(error, width),
-        rmse_low=_root(error - spread, width),
-        rmse_high=_root(error + spread, width),
-        constant_rmse=_root(constant, width),
+        rmse=_root(errors.middle, width),
+        rmse_low=_root(errors.least - spread, width),
+        rmse_high=_root(errors.most + spread, width),
+        constant_rmse=_root(errors.constant, width),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Mean squared errors, of predictions in either reading, and of the best constant."""
+
+    least: float
+    most: float
+    constant: float
+
+    @property
+    def middle(self) -> float:
+        return (self.least + self.most) / 2
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -111,26 +124,26 @@ class _Sums:
             self.squares - other.squares,
         )
 
-    def errors(self) -> tuple[float, float]:
-        """Estimate the mean squared error of the predictions, and that of the best constant."""
+    def errors(self) -> _Errors:
+        """Estimate mean squared errors."""
         ends = np.cumsum([channel.weights.symbols for channel in self.channels])
-        counts = np.split(self.counts, ends[:-1])
-        prior = fit_prior(list(zip(self.channels, counts, strict=True)))
-        ratings = prior.scale.ratings
-        value = np.concatenate([_stretched(channel, prior) for channel in self.channels])
-        square = np.concatenate([_values(channel, prior, ratings**2) for channel in self.channels])
-        mean, mean_square = self.counts @ value / self.reports, self.counts @ square / self.reports
-        agreement = (2 * self.predicted @ value - self.squares) / self.reports
-        return float(mean_square - agreement), float(mean_square - mean**2)
+        prior = fit_prior(list(zip(self.channels, np.split(self.counts, ends[:-1]), strict=True)))
+        ratings, share = prior.scale.ratings, self.counts / self.reports
+        plain = [_values(channel, prior, ratings) for channel in self.channels]
+        even = [_stretched(*reading, prior) for reading in zip(plain, self.channels, strict=True)]
+        square = share @ np.concatenate([_values(channel, prior, ratings**2) for channel in self.channels])
+        least, most = sorted(
+            square - (2 * self.predicted @ np.concatenate(values) - self.squares) / self.reports
+            for values in (plain, even)
+        )
+        return _Errors(float(least), float(most), float(square - (share @ np.concatenate(plain)) ** 2))
 
 
-def _stretched(channel: Channel, prior: Prior) -> Doubles:
-    """Value symbols as ratings, stretched about the prior's mean until their regression on the rating has slope 1.
+def _stretched(values: Doubles, channel: Channel, prior: Prior) -> Doubles:
+    """Stretch values about the prior's mean until their regression on the rating has slope 1.
 
-    Values that are unbiased have it already. Others would look as if predictions agreed less with ratings than they
-    do: with this, predictions that rise evenly with ratings are judged right.
+    Values that are unbiased have it already.
     """
-    values = _values(channel, prior, prior.scale.ratings)
     slope = prior.probabilities * (prior.scale.ratings - prior.mean) @ channel.likelihood @ values / prior.variance
     return np.asarray(prior.mean + (values - prior.mean) / slope)
 
@@ -174,7 +187,7 @@ def _spread(sums: _Sums) -> float:
     if sums.groups < 2:  # noqa: PLR2004 - one device says nothing of how others differ
         return float("inf")
     total = sums.total()
-    left = [total.without(sums.group(one)).errors()[0] for one in range(sums.groups)]
+    left = [total.without(sums.group(one)).errors().middle for one in range(sums.groups)]
     deviation = np.sqrt(sums.groups - 1) * np.std(left)
     return float(t.ppf(0.975, sums.groups - 1) * deviation)
 

@@ -17,9 +17,9 @@ def request_of(document: object) -> RunRequest:
     """Read a request that came as JSON from anywhere; what is left out keeps its default."""
     if not isinstance(document, dict) or not document.keys() <= {"model", "options", "seed"}:
         raise ModelError("a training run is asked for by an object with model, options and seed; leave out the rest")
-    request = RunRequest(**document)
-    if not isinstance(request.model, str) or not isinstance(request.options, dict):
+    if not isinstance(document.get("model", ""), str) or not isinstance(document.get("options", {}), dict):
         raise ModelError("model must be a text and options an object; leave them out for the defaults")
+    request = RunRequest(**document)
     checked_options(request)
     return request
 

@@ -137,6 +137,9 @@ class Trainer:
         while not self._stopping.is_set():
             try:
                 self._step()
+            except StoreError as error:
+                _log.warning("training waits for the database: %s", error)
+                self._stopping.wait(_SECONDS_AFTER_TROUBLE)
             except Exception as error:  # noqa: BLE001 - the thread must outlive whatever befalls one run
                 _log.exception("training is held up: %s", error)
                 self._stopping.wait(_SECONDS_AFTER_TROUBLE)
@@ -148,7 +151,8 @@ class Trainer:
         if waiting:
             self._carry_out(waiting[0])
         elif self._schedule is not None and self._schedule.due(has_model=self.published is not None):
-            self.request(RunRequest())
+            with suppress(RunError):  # somebody else asked just now
+                self.request(RunRequest())
         else:
             self._woken.wait(_SECONDS_BETWEEN_LOOKS)
 

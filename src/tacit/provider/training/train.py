@@ -13,7 +13,7 @@ from tacit.errors import ModelError, RunError, TacitError
 from tacit.learning import ReportMatrix, fit
 from tacit.provider.store import ReportStore, open_database
 from tacit.provider.training.influence import InfluenceLimits, bounded
-from tacit.provider.training.memory import check_memory
+from tacit.provider.training.memory import check_memory, peak_memory
 from tacit.provider.training.orders import DATA, DONE, FIT, ITERATION
 from tacit.provider.training.quality import hold_out, quality
 from tacit.provider.training.request_options import checked_options
@@ -42,15 +42,16 @@ def train(folder: RunFolder, orders: Orders, say: Say) -> None:
     memory = check_memory(matrix, options, orders.most_memory)
     devices, items = matrix.shape
     say(DATA, reports=matrix.reports, devices=devices, items=items, of_iterations=_limit_of(options), memory=memory)
-    note(f"{matrix.reports} reports of {devices} devices on {items} items; about {memory / 1e6:.0f} MB of memory")
+    note(f"{matrix.reports} reports of {devices} devices on {items} items; fitting takes about {memory / 1e6:.0f} MB")
     training = _Training(folder.checkpoint, options, int(request.seed or 0), orders.threads, say)
     measured = training.measured(parts)
     model = training.fitted(matrix, "all")
     least = _least_reports(matrix, orders.least_reports)
     shutil.rmtree(folder.model, ignore_errors=True)  # of an attempt that was cut off after it
     model.save(folder.model, least_reports=least)
-    trace = model.trace.to_document()
-    say(DONE, quality=measured, objective=trace["objective"], likelihood=trace["likelihood"])
+    trace, peak = model.trace.to_document(), peak_memory()
+    note(f"the whole run took {peak / 1e6:.0f} MB of memory at its peak")
+    say(DONE, quality=measured, objective=trace["objective"], likelihood=trace["likelihood"], memory=peak)
 
 
 def note(line: str) -> None:
@@ -121,7 +122,9 @@ def _heard(store: ReportStore, orders: Orders) -> list[Part]:
         raise RunError("there are no reports to learn from; wait until devices have sent some")
     heard = bounded(parts, InfluenceLimits(bytes.fromhex(orders.influence_key), orders.most_reports))
     if heard.left_out.reports:
-        counts = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in heard.left_out.to_document().items())
+        counts = ", ".join(
+            f"{name.replace('_', ' ')} {count}" for name, count in heard.left_out.to_document().items() if count
+        )
         note(f"left out, so that nobody has too much influence: {counts}")
     if not heard.parts:
         raise RunError("no report is left to learn from: all were implausible; check the devices and the policy")
