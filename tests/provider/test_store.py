@@ -102,6 +102,8 @@ def test_policies_rotate_and_old_reports_stay_usable(store: ReportStore, writer:
     assert sorted(store.epsilon_spent().items()) == [(2, 1), (3, 1)]
     with pytest.raises(StoreError, match="cannot come back"):
         store.adopt(policy)
+    with pytest.raises(StoreError, match="on the scale 1:5:1, not 1:10:1"):
+        store.adopt(Policy.make("duchi", RatingScale.parse("1:10:1"), "1"))
 
 
 def test_what_is_deleted_is_gone_and_its_key_never_given_again(store: ReportStore, writer: GroupWriter) -> None:

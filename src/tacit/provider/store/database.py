@@ -110,7 +110,9 @@ def _checked(address: str) -> URL:
 
 def _sqlite(url: URL, begin: str, connections: int) -> Engine:
     arguments = {"timeout": _WAIT_SECONDS, "check_same_thread": False}
-    engine = create_engine(url, connect_args=arguments, pool_size=connections, max_overflow=0, pool_timeout=30)
+    engine = create_engine(
+        url, connect_args=arguments, pool_size=connections, max_overflow=0, pool_timeout=30, hide_parameters=True
+    )
 
     def connected(connection: Any, _: object) -> None:  # noqa: ANN401 - sqlite3's own
         connection.isolation_level = None  # transactions begin below, not where the driver guesses
@@ -133,6 +135,7 @@ def _postgres(url: URL) -> Engine:
             max_overflow=4,
             pool_pre_ping=True,  # a connection that was lost is replaced before it is used
             pool_timeout=30,
+            hide_parameters=True,  # what is stored is in no message, and so in no log
             connect_args={"connect_timeout": _WAIT_SECONDS, "options": "-c timezone=utc -c statement_timeout=300000"},
         )
     except ImportError as error:

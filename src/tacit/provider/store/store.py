@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tacit.learning.reports import Part
+    from tacit.privacy.scale import RatingScale
 
 _CHUNK = 100_000
 _MOST_POLICIES = 1000
@@ -69,20 +70,15 @@ class ReportStore:
     def adopt(self, policy: Policy) -> int:
         """Make a policy the current one, known from now on; return its key. An old one keeps its reports usable."""
         with self.database.writing() as connection:
-            known = connection.execute(select(schema.policies.c.key, schema.policies.c.id)).all()
+            table = schema.policies
+            known = connection.execute(select(table.c.id, table.c.document).order_by(table.c.key)).all()
             if known and known[-1].id != policy.id:
-                self._check_rotation(policy, [row.id for row in known])
+                _check_rotation(policy, [row.id for row in known], Policy.from_json(known[-1].document).scale)
             if not known or known[-1].id != policy.id:
                 row = {"id": policy.id, "document": policy.to_json().decode()}
                 connection.execute(schema.policies.insert(), [row])
             key = connection.scalar(select(schema.policies.c.key).where(schema.policies.c.id == policy.id))
         return int(key or 0)
-
-    def _check_rotation(self, policy: Policy, known: Sequence[str]) -> None:
-        if policy.id in known:
-            raise StoreError(f"policy {policy.id[:12]} was in use before and cannot come back; make a new one")
-        if len(known) >= _MOST_POLICIES:
-            raise StoreError(f"{len(known)} policies are the limit; start a new database")
 
     def policies(self) -> dict[int, Policy]:
         """Return all policies by key, the current one last."""
@@ -218,6 +214,15 @@ class ReportStore:
         )
         with self.database.reading() as connection:
             return int(connection.exec_driver_sql(question).scalar_one())
+
+
+def _check_rotation(policy: Policy, known: Sequence[str], scale: RatingScale) -> None:
+    if policy.id in known:
+        raise StoreError(f"policy {policy.id[:12]} was in use before and cannot come back; make a new one")
+    if policy.scale != scale:
+        raise StoreError(f"the reports here are on the scale {scale}, not {policy.scale}; start a new database for that")
+    if len(known) >= _MOST_POLICIES:
+        raise StoreError(f"{len(known)} policies are the limit; start a new database")
 
 
 def _newest(chunks: list[NDArray[np.int64]]) -> NDArray[np.int64]:
