@@ -10,7 +10,7 @@ const LARGEST_NUMBER = 2n ** 63n;
 /** Writes a batch of reports under one policy in the compact form; its length says nothing of the symbols. */
 export function encodeCompact(reports: readonly Report[], policy: Policy): Uint8Array {
   if (onePolicy(reports) !== policy.id || reports.some(({ symbol }) => symbol >= policy.channel.symbols.length)) {
-    throw new ReportError(`reports do not fit the policy ${policy.id}; encode them with their own`);
+    throw new ReportError(`reports are not of the policy ${policy.id}`);
   }
   const numeric = reports.every((report) => isNumber(report.item));
   const revised = reports.some((report) => report.revision > 0);

@@ -1,11 +1,12 @@
 import { totalLoss, type Totals } from "./accounting.ts";
 import { fromUnits, toUnits } from "./decimals.ts";
-import { BudgetError, DeviceError, RatingChangedError } from "./errors.ts";
+import { BudgetError, DeviceError } from "./errors.ts";
 import { hexOf } from "./hex.ts";
 import { FORGOTTEN, History, keyOf } from "./history.ts";
 import { Ledger, type Changes, type Delivery, type Entry } from "./ledger.ts";
 import { Policy } from "./policy.ts";
-import { checkItem, type Report } from "./report.ts";
+import { drawn, inOrder, quoted } from "./quote.ts";
+import type { Report } from "./report.ts";
 
 const USUAL_CAP = "50";
 
@@ -230,56 +231,6 @@ export class Device {
   }
 }
 
-interface ExactQuote {
-  /** The rank of every rating that would be charged. */
-  readonly new: ReadonlyMap<string, number>;
-  readonly charge: bigint;
-  readonly total: bigint;
-  readonly withinCap: boolean;
-}
-
-function quoted(history: History, ratings: ReadonlyMap<string, number>, change: boolean): ExactQuote {
-  const policy = history.consented();
-  const fresh = new Map<string, number>();
-  for (const item of inOrder(ratings)) {
-    checkItem(item);
-    const rank = policy.scale.rankOf(ratings.get(item)!);
-    if (!wasSaid(history, item, policy.scale.ratingAt(rank), change)) fresh.set(item, rank);
-  }
-  const charge = toUnits(policy.epsilon)! * BigInt(fresh.size);
-  const total = history.spent + charge;
-  return { new: fresh, charge, total, withinCap: total <= toUnits(history.header.lifetimeEpsilon)! };
-}
-
-/** In order of item: the order a person gave their ratings in may tell them. */
-function inOrder(ratings: ReadonlyMap<string, number>): string[] {
-  return [...ratings.keys()].sort();
-}
-
-function wasSaid(history: History, item: string, rating: string, change: boolean): boolean {
-  const said = history.said.get(item);
-  if (said && said.rating !== rating && !change) {
-    throw new RatingChangedError(
-      `item ${item} was rated differently before; a change costs as much as a new rating: pass change if it is meant`,
-    );
-  }
-  return said?.rating === rating;
-}
-
-function drawn(history: History, ranks: ReadonlyMap<string, number>): Entry[] {
-  const policy = history.consented();
-  const words = crypto.getRandomValues(new BigUint64Array(ranks.size));
-  return [...ranks].map(([item, rank], at) => ({
-    policy: policy.id,
-    item,
-    symbol: policy.channel.draw(rank, words[at]!),
-    revision: (history.said.get(item)?.revision ?? -1) + 1,
-    rating: policy.scale.ratingAt(rank),
-    epsilon: policy.epsilon,
-    delivery: "waiting",
-  }));
-}
-
 function reportOf({ policy, item, symbol, revision }: Entry): Report {
   return { policy, item, symbol, revision };
 }
@@ -287,7 +238,7 @@ function reportOf({ policy, item, symbol, revision }: Entry): Report {
 function capOf(text: string): string {
   const cap = typeof text === "string" ? toUnits(text) : null;
   if (cap === null || cap <= 0n) {
-    throw new DeviceError(`lifetime epsilon ${text} is not a decimal above 0 and below 10^9; 50 is usual`);
+    throw new DeviceError(`lifetime epsilon ${text} is not a decimal above 0 and below 10^9`);
   }
   return fromUnits(cap);
 }

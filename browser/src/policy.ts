@@ -73,7 +73,7 @@ function wellFormed(found: Json): PolicyDocument {
     throw wrong("list of fields");
   }
   if (!isText(mechanism, NAME)) throw wrong("mechanism's name");
-  const lists = [[epsilon!], channel.symbols, fields.prior ?? []];
+  const lists = [[epsilon], channel.symbols, ...prior.map((name) => fields[name])];
   if (!lists.every((list) => Array.isArray(list) && list.length <= MOST_SYMBOLS && list.every(isCanonical))) {
     throw wrong("list of decimals");
   }
@@ -103,7 +103,9 @@ function wrong(part: string): PolicyError {
 
 /** Writes JSON as RFC 8785 does, for documents that hold no numbers and plain names only. */
 function canonical(document: object): string {
-  return JSON.stringify(document, (_, part) => (isObject(part) ? Object.fromEntries(Object.entries(part).sort()) : part));
+  const sorted = (part: object): object =>
+    Object.fromEntries(Object.entries(part).sort(([one], [other]) => (one < other ? -1 : 1)));
+  return JSON.stringify(document, (_, part) => (isObject(part) ? sorted(part) : part));
 }
 
 async function sha256(text: string): Promise<string> {

@@ -72,6 +72,8 @@ describe("reading", () => {
     ["an epsilon as long as a novel", { epsilon: "1".repeat(1e6) }],
     ["a prior for a mechanism that has none", { prior: ["1"] }],
     ["a mechanism without its prior", { mechanism: "tailored" }],
+    ["a prior that is null", { mechanism: "tailored", prior: null }],
+    ["a prior of nothing", { mechanism: "tailored", prior: [] }],
     ["a longer prior than scale", { mechanism: "tailored", prior: Array(6).fill("0.1") }],
   ])("refuses %s, under its right id", async (_, change) => {
     await expect(Policy.read(JSON.stringify(sealed({ ...document(), ...change })))).rejects.toThrow(PolicyError);

@@ -47,7 +47,10 @@ def create_app(store: ReportStore, trainer: Trainer, admin: AdminToken, settings
         finally:
             await service.collector.stop()
 
-    app = FastAPI(title=_TITLE, description=_DESCRIPTION, docs_url=None, redoc_url=None, lifespan=running)
+    # A redirect would lead to whatever host a request named, token and all; there are none.
+    app = FastAPI(
+        title=_TITLE, description=_DESCRIPTION, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=running
+    )
     writer = GroupWriter(store.database, chosen.most_reports_per_device)
     app.state.service = Service(store, Collector(writer), trainer, admin, chosen)
     problems.install(app)

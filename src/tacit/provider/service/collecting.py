@@ -79,7 +79,10 @@ class Collector:
         return await entry.answer
 
     async def delete_device(self, token_hash: bytes) -> bool:
-        """Delete a device between two groups."""
+        """Delete a device between two groups, after what it sent before is stored: else that would outlive it."""
+        earlier = [one.answer for one in self._waiting if one.batch.token_hash == token_hash]
+        if earlier:
+            await asyncio.wait(earlier)
         return await self._in_thread(lambda: self._writer.delete_device(token_hash))
 
     async def flush(self) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tacit.provider.service.problems import Problem, answer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from tacit.provider.service.state import Service
@@ -29,6 +31,10 @@ _HEADERS = {
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 _NOT_KEPT = (b"cache-control", b"no-store")
+
+# Counted by their names; all others together, or whoever makes up methods would fill the memory with counters.
+_METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+_LONGEST_LENGTH = 18  # digits
 
 
 class Guard:
@@ -60,12 +66,11 @@ class Guard:
             self._count(scope, status, time.perf_counter() - began)
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
-        limit = self._service.settings.largest_body
-        stated = dict(scope["headers"]).get(b"content-length", b"0")
-        if not stated.isdigit() or int(stated) > limit:
-            self._service.note_problem("too-large", scope)
-            refusal = answer("too-large", f"a body of {stated[:20].decode('latin-1')} bytes; the limit is {limit}")
-            await refusal(scope, receive, send)
+        limit, headers = self._service.settings.largest_body, dict(scope["headers"])
+        problem = _refused(headers, limit)
+        if problem is not None:
+            self._service.note_problem(problem.code, scope)
+            await answer(problem.code, problem.detail, problem.headers)(scope, receive, send)
             return
         await self._app(scope, self._counted(receive, limit), send)
 
@@ -91,5 +96,18 @@ class Guard:
 
     def _count(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
-        self._service.metrics.requests.labels(scope["method"], route, str(status)).inc()
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._service.metrics.requests.labels(method, route, str(status)).inc()
         self._service.metrics.seconds.labels(route).observe(seconds)
+
+
+def _refused(headers: Mapping[bytes, bytes], limit: int) -> Problem | None:
+    """Say what is wrong with a request before any of its body is read."""
+    length, encoding = headers.get(b"content-length", b"0"), headers.get(b"content-encoding", b"identity")
+    if not length.isdigit():
+        return Problem("malformed", "Content-Length is not a whole number; send the length of the body in bytes")
+    if len(length) > _LONGEST_LENGTH or int(length) > limit:
+        return Problem("too-large", f"the body is larger than the limit of {limit} bytes; send less at once")
+    if encoding.strip().lower() != b"identity":
+        return Problem("unsupported-media-type", "a request is not compressed here; send it without Content-Encoding")
+    return None

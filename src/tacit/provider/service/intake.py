@@ -37,7 +37,7 @@ def batch_of(body: bytes, media_type: str, token_hash: bytes, known: Mapping[str
     else:
         raise Problem("unsupported-media-type", f"send reports as {JSON} or {COMPACT}")
     if policy_id not in known:
-        raise Problem("unknown-policy", f"policy {policy_id[:64]} is not in use; fetch /v1/policy")
+        raise Problem("unknown-policy", "the policy of the batch is not in use; fetch /v1/policy")
     key, policy = known[policy_id]
     return Batch(token_hash, key, policy.channel.weights.symbols, said)
 

@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from tacit.errors import BusyError, InvalidInputError, RunError, StoreError
 
@@ -54,6 +55,12 @@ _BY_STATUS = {
 }
 
 
+_METHODS = ("DELETE", "GET", "POST")
+
+# What is still to come of such a request is not waited for.
+_NOT_READ_TO_THE_END = {"timeout", "too-large"}
+
+
 class ProblemDocument(BaseModel):
     """A problem, as RFC 9457 describes it."""
 
@@ -76,6 +83,8 @@ class Problem(Exception):  # noqa: N818 - the name of the thing in RFC 9457
         self.headers: dict[str, str] = {} if retry_after is None else {"Retry-After": str(max(1, retry_after))}
         if code == "unauthorised":
             self.headers["WWW-Authenticate"] = "Bearer"
+        if code in _NOT_READ_TO_THE_END:
+            self.headers["Connection"] = "close"
 
 
 def documented(*codes: str) -> dict[int | str, dict[str, Any]]:
@@ -105,7 +114,10 @@ def install(app: FastAPI) -> None:
         return answer(problem.code, problem.detail, problem.headers)
 
     def on_problem(request: Request, error: Exception) -> JSONResponse:
-        return told(request, problem_of(error))
+        problem = problem_of(error)
+        if problem.code == "method-not-allowed":
+            problem.headers["Allow"] = ", ".join(_methods_at(request))
+        return told(request, problem)
 
     kinds = (Problem, HTTPException, RequestValidationError, BusyError, StoreError, RunError, InvalidInputError)
     for kind in (*kinds, Exception):
@@ -119,6 +131,8 @@ def problem_of(error: Exception) -> Problem:  # noqa: PLR0911 - one for each kin
             return error
         case RequestValidationError():
             return _invalid(error)
+        case HTTPException(__cause__=Problem() as cause):  # met while a body was read
+            return cause
         case HTTPException():
             code = _BY_STATUS.get(error.status_code, "internal")
             return Problem(code, f"{HTTPStatus(error.status_code).phrase}; see /openapi.json for what there is")
@@ -135,9 +149,21 @@ def problem_of(error: Exception) -> Problem:  # noqa: PLR0911 - one for each kin
     return Problem("internal", "an error that was not foreseen; the operator's log has it")
 
 
+def _methods_at(request: Request) -> list[str]:
+    """Return all methods that an address knows; the framework names those of one route only."""
+    routes = request.app.router.routes
+    return [
+        method
+        for method in _METHODS
+        if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
+
+
 def _invalid(error: RequestValidationError) -> Problem:
     """Name the first thing that is wrong, without repeating what was sent."""
     first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])[:100]
+    # The last part can be the name of a field that somebody made up.
+    known = first["loc"][:-1] if first["type"] == "extra_forbidden" else first["loc"]
+    where = ".".join(str(part) for part in known)[:100].encode("ascii", "replace").decode()
     code = "malformed" if first["type"] == "json_invalid" else "invalid"
     return Problem(code, f"{where}: {first['msg'][:200]}; see /openapi.json for what is expected")

@@ -19,6 +19,7 @@ from tacit.files import reason_of
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 from tacit.provider.service.app import create_app
+from tacit.provider.service.connections import BoundedProtocol
 from tacit.provider.service.state import Settings
 from tacit.provider.service.tokens import AdminToken
 from tacit.provider.store import Item, ReportStore
@@ -137,8 +138,19 @@ def _is_loopback(host: str) -> bool:
 
 
 def _run(app: ASGIApp, listening: socket.socket) -> None:
-    config = uvicorn.Config(
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        uvicorn.Server(config_of(app)).run(sockets=[listening])
+    except KeyboardInterrupt:
+        return
+
+
+def config_of(app: ASGIApp) -> uvicorn.Config:
+    """Say how connections are treated."""
+    return uvicorn.Config(
         app,
+        http=BoundedProtocol,
+        ws="none",
         access_log=False,  # who asked from where is not written down
         log_config=None,
         proxy_headers=False,
@@ -147,11 +159,6 @@ def _run(app: ASGIApp, listening: socket.socket) -> None:
         timeout_graceful_shutdown=_SECONDS_TO_END,
         lifespan="on",
     )
-    signal.signal(signal.SIGTERM, _end)
-    try:
-        uvicorn.Server(config).run(sockets=[listening])
-    except KeyboardInterrupt:
-        return
 
 
 def _end(*_: object) -> NoReturn:

@@ -75,6 +75,12 @@ class Service:
                 self._policies_at = time.monotonic()
             return self._policies
 
+    async def known_policies(self) -> Mapping[str, tuple[int, Policy]]:
+        """Return the same; if the database has to be asked, other requests do not wait for its answer."""
+        if time.monotonic() - self._policies_at < _POLICIES_FRESH:
+            return self._policies
+        return await self.in_background(self.policies)
+
     @property
     def policy(self) -> Policy:
         """The current policy."""

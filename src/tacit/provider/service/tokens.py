@@ -52,10 +52,11 @@ def _service(request: Request) -> Service:
 
 def bearer_of(request: Request) -> str:
     """Return the token of a request; nothing else proves who asks."""
-    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    stated = request.headers.getlist("authorization")
+    kind, _, token = stated[0].partition(" ") if len(stated) == 1 else ("", "", "")
     if kind.lower() != "bearer" or not token:
-        raise Problem("unauthorised", "the header Authorization is missing or not 'Bearer TOKEN'; send a token")
-    return token.strip()
+        raise Problem("unauthorised", "there is not one header Authorization with 'Bearer TOKEN'; send one token")
+    return token
 
 
 def device_of(request: Request) -> bytes:

@@ -180,11 +180,11 @@ class ReportStore:
     def popular_items(self, limit: int) -> list[str]:
         """Return the items with most reports; those without any follow in order of entry."""
         items, reports = schema.items, schema.reports
+        counts = select(reports.c.item, func.count().label("count")).group_by(reports.c.item).subquery()
         counted = (
             select(items.c.id)
-            .join(reports, isouter=True)
-            .group_by(items.c.key, items.c.id)
-            .order_by(func.count(reports.c.device).desc(), items.c.key)
+            .join(counts, counts.c.item == items.c.key, isouter=True)
+            .order_by(func.coalesce(counts.c.count, 0).desc(), items.c.key)
             .limit(limit)
         )
         with self.database.reading() as connection:
@@ -220,7 +220,9 @@ def _check_rotation(policy: Policy, known: Sequence[str], scale: RatingScale) ->
     if policy.id in known:
         raise StoreError(f"policy {policy.id[:12]} was in use before and cannot come back; make a new one")
     if policy.scale != scale:
-        raise StoreError(f"the reports here are on the scale {scale}, not {policy.scale}; start a new database for that")
+        raise StoreError(
+            f"the reports here are on the scale {scale}, not {policy.scale}; start a new database for that"
+        )
     if len(known) >= _MOST_POLICIES:
         raise StoreError(f"{len(known)} policies are the limit; start a new database")
 

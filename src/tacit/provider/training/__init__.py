@@ -2,7 +2,7 @@
 
 from tacit.provider.store.runs import Run, RunRequest, RunStore
 from tacit.provider.training.published import PublishedModel
-from tacit.provider.training.request_options import checked_options, request_of
+from tacit.provider.training.request_options import checked_options
 from tacit.provider.training.schedule import Schedule, parse_interval
 from tacit.provider.training.settings import TrainingSettings
 from tacit.provider.training.supervisor import Trainer
@@ -17,5 +17,4 @@ __all__ = [
     "TrainingSettings",
     "checked_options",
     "parse_interval",
-    "request_of",
 ]

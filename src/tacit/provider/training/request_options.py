@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import ModelError
 from tacit.learning import MODELS, Options
-from tacit.provider.store.runs import RunRequest
+
+if TYPE_CHECKING:
+    from tacit.provider.store.runs import RunRequest
 
 _SHOWN = 40
 _SORTS: dict[type, Any] = {bool: bool, int: int | float, float: int | float, str: str}
-
-
-def request_of(document: object) -> RunRequest:
-    """Read a request that came as JSON from anywhere; what is left out keeps its default."""
-    if not isinstance(document, dict) or not document.keys() <= {"model", "options", "seed"}:
-        raise ModelError("a training run is asked for by an object with model, options and seed; leave out the rest")
-    if not isinstance(document.get("model", ""), str) or not isinstance(document.get("options", {}), dict):
-        raise ModelError("model must be a text and options an object; leave them out for the defaults")
-    request = RunRequest(**document)
-    checked_options(request)
-    return request
 
 
 def checked_options(request: RunRequest) -> Options:

@@ -52,8 +52,8 @@ class ModelShelf:
             model = PublishedModel.load(self._model_of(run), replace(run, quality=changes.get("quality")))
         except (TacitError, OSError, MemoryError) as error:
             raise RunError(f"the model cannot be read: {str(error) or 'too little memory'}") from error
+        self._published = model  # first: who reads that the run succeeded gets its model
         self._runs.publish(run.id, **changes, state=SUCCEEDED, error=None)
-        self._published = model
         self.tidy()
 
     def tidy(self) -> None:

@@ -11,10 +11,11 @@ from tacit.privacy.report import check_item
 from tacit.provider.service.documents import MOST_LISTED, ItemDocument, ItemList, ItemsPut, ItemsToPut
 from tacit.provider.service.etags import is_known
 from tacit.provider.service.problems import Problem, documented
+from tacit.provider.service.strict_json import StrictRoute
 from tacit.provider.service.tokens import Admin, Bearer, ServiceOf
 from tacit.provider.store import Item
 
-router = APIRouter(tags=["items"])
+router = APIRouter(tags=["items"], route_class=StrictRoute)
 
 After = Annotated[int, Query(ge=0, lt=2**31, description="Go on after this key.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_LISTED)]

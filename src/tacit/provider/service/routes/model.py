@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request, Response
@@ -19,6 +20,8 @@ router = APIRouter(tags=["model"])
 
 ITEMS_TYPE = "application/vnd.tacit.items"
 _SECONDS_UNTIL_A_MODEL = 30
+# Named, and not with a weight of nought.
+_ACCEPTS_GZIP = re.compile(r"(?:^|,)\s*gzip\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))|,|$)")
 
 _ITEMS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -54,7 +57,7 @@ def describe_model(request: Request, service: ServiceOf) -> Response:
 def item_model(request: Request, service: ServiceOf) -> Response:
     """Return all that a device needs to rank by itself; no user's row is in it."""
     found = published(service)
-    if "gzip" in request.headers.get("accept-encoding", ""):
+    if _ACCEPTS_GZIP.search(request.headers.get("accept-encoding", "").lower()):
         headers = {"Content_Encoding": "gzip", "Vary": "Accept-Encoding"}
         return tagged(request, found.items_etag, found.items_gzip, ITEMS_TYPE, **headers)
     return tagged(request, found.items_etag, found.items, ITEMS_TYPE, Vary="Accept-Encoding")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from fastapi import APIRouter
 
 from tacit.errors import ModelError
+from tacit.learning.recommend import LONGEST_LIST, recommend_for
 from tacit.provider.service.documents import (
     MOST_RECOMMENDED,
     HowMany,
@@ -20,19 +22,20 @@ from tacit.provider.service.documents import (
 )
 from tacit.provider.service.problems import Problem, documented
 from tacit.provider.service.routes.model import published
+from tacit.provider.service.strict_json import StrictRoute
 from tacit.provider.service.tokens import Bearer, DeviceOf, ServiceOf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tacit.learning.recommend import Recommendations
     from tacit.privacy.policy import Policy
     from tacit.provider.service.state import Service
     from tacit.provider.store.store import StoredReport
     from tacit.provider.training import PublishedModel
 
-router = APIRouter(tags=["recommendations"])
+router = APIRouter(tags=["recommendations"], route_class=StrictRoute)
 
+_POPULAR = 2 * MOST_RECOMMENDED
 _POPULAR_FOR_SECONDS = 60.0
 
 
@@ -72,13 +75,15 @@ def recommend_for_session(service: ServiceOf, body: Session) -> Recommended:
 def similar(service: ServiceOf, item_id: ItemPath, n: HowMany = 10) -> SimilarItems:
     """Find the items most like another."""
     service.limits.check_anonymous()
+    from_model = published(service)
+    public = _public_items(from_model)
+    if item_id not in public:
+        raise Problem("not-found", "the published model does not know this item; try one of those in it")
     try:
-        found = published(service).model.similar(item_id, n)
-    except ModelError:
-        raise Problem(
-            "not-found", "the published model does not know this item; try one that was reported on"
-        ) from None
-    return SimilarItems(items=_scored([(str(item), score) for item, score in found]))
+        found = from_model.model.similar(item_id, LONGEST_LIST)
+    except ModelError as error:
+        raise Problem("not-found", str(error)) from None
+    return SimilarItems(items=_scored([(str(item), score) for item, score in found if str(item) in public][:n]))
 
 
 def _newest(service: Service, model: PublishedModel, reports: Sequence[StoredReport]) -> tuple[Policy, dict[str, int]]:
@@ -95,28 +100,41 @@ def _newest(service: Service, model: PublishedModel, reports: Sequence[StoredRep
 def _from_symbols(
     service: Service, published_model: PublishedModel, policy: Policy, said: dict[str, int], n: int
 ) -> Recommended:
-    """Solve one person's row from their symbols alone, everything else held, and rank."""
-    model = published_model.model
-    if policy.id not in model.provenance.policies or policy.scale != model.scale:
+    """Solve one person's row from their symbols alone, everything else held, and rank.
+
+    Items that are not public neither count nor appear: what is said of them here would tell of the few who rated them.
+    """
+    model, public = published_model.model, _public_items(published_model)
+    counting = {item: symbol for item, symbol in said.items() if item in public}
+    if not counting or policy.id not in model.provenance.policies or policy.scale != model.scale:
         return _popular(service, n, leave_out=set(said))
-    values = policy.channel.symbol_values[np.array(list(said.values()), dtype=np.int64)]
-    profile = model.fold_in(list(said), values, policy=policy.id)
-    if not len(profile.rated):
-        return _popular(service, n, leave_out=set(said))
-    found: Recommendations = model.recommend_for(profile, n)
+    values = policy.channel.symbol_values[np.array(list(counting.values()), dtype=np.int64)]
+    profile = model.fold_in(list(counting), values, policy=policy.id)
+    left_out = np.union1d(profile.rated, np.arange(len(public), model.reported_items))
+    found = recommend_for(model, profile, n, left_out.astype(profile.rated.dtype))
     pairs = [(str(item), score) for item, score in zip(found.items, found.ratings.tolist(), strict=True)]
     return Recommended(items=_scored(pairs), fallback=False, reason="reports", run=published_model.run)
 
 
+@lru_cache(maxsize=1)
+def _public_items(published_model: PublishedModel) -> frozenset[str]:
+    """Return the items that everybody may know of; they come first in the model."""
+    public = published_model.document["published_items"]
+    return frozenset(map(str, published_model.model.items.ids[:public].tolist()))
+
+
 def _popular(service: Service, n: int, leave_out: set[str]) -> Recommended:
-    names = service.kept("popular", _POPULAR_FOR_SECONDS, lambda: service.store.popular_items(2 * MOST_RECOMMENDED))
+    model = service.trainer.published
+    if model is None:
+        names = service.kept("popular", _POPULAR_FOR_SECONDS, lambda: service.store.popular_items(_POPULAR))
+    else:
+        names = [str(name) for name in model.model.items.ids[:_POPULAR].tolist()]  # by falling number of reports
     shown = [name for name in names if name not in leave_out][:n]
-    run = service.trainer.published
     return Recommended(
         items=_scored([(name, None) for name in shown]),
         fallback=True,
         reason="cold-start",
-        run=None if run is None else run.run,
+        run=None if model is None else model.run,
     )
 
 
