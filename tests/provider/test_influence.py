@@ -155,7 +155,13 @@ def test_counts_are_written_down() -> None:
 
 
 def test_limits_that_bound_nothing_are_refused() -> None:
-    for wrong in ({"key": b"short"}, {"most_reports": 0}, {"device_chance": 0.0}, {"item_chance": 0.5}, {"item_chance": np.nan}):
+    for wrong in (
+        {"key": b"short"},
+        {"most_reports": 0},
+        {"device_chance": 0.0},
+        {"item_chance": 0.5},
+        {"item_chance": np.nan},
+    ):
         with pytest.raises(InvalidInputError):
             InfluenceLimits(**{"key": KEY, **wrong})
     with pytest.raises(ReportError, match="no policy"):

@@ -7,7 +7,6 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from tacit.learning import ChannelMfOptions
 from tacit.privacy.exact import decimal_text
 
 if TYPE_CHECKING:
@@ -25,9 +24,9 @@ _RUNS_SHOWN = 20
 
 _ACCEPTED, _DUPLICATE = "accepted", "duplicate"
 
-# Measured; docs/service.md has the table. What a fit takes grows with reports, devices and items.
-_BYTES_PER_REPORT_FITTING = 60
-_BYTES_PER_ROW_FITTING = 4 * (ChannelMfOptions().rank + 50) * 3
+# What a training process takes before it has read a report, and for each report; docs/service.md has the figures.
+_BYTES_TO_BEGIN = 210e6
+_BYTES_PER_REPORT = 60
 _MUCH_OF_SQLITE = 20_000_000
 
 
@@ -101,8 +100,7 @@ def _histogram(devices_by_epsilon: Mapping[Decimal, int]) -> list[dict[str, Any]
 
 def _sizing(service: Service, counts: Mapping[str, int]) -> dict[str, Any]:
     size, published = service.store.size(), service.trainer.published
-    rows = counts["devices"] + counts["items"]
-    memory = counts["reports"] * _BYTES_PER_REPORT_FITTING + rows * _BYTES_PER_ROW_FITTING
+    memory = _memory_to_train(service, counts["reports"])
     return {
         "database_bytes": size,
         "bytes_per_report": size / counts["reports"] if counts["reports"] else None,
@@ -110,6 +108,12 @@ def _sizing(service: Service, counts: Mapping[str, int]) -> dict[str, Any]:
         "training_memory_bytes": memory,
         "advice": _advice(service, counts, memory),
     }
+
+
+def _memory_to_train(service: Service, reports: int) -> int:
+    """Return what the last run took at its peak, or else an estimate."""
+    measured = [run.memory for run in service.runs.succeeded() if run.memory]
+    return int(measured[0] if measured else _BYTES_TO_BEGIN + _BYTES_PER_REPORT * reports)
 
 
 def _advice(service: Service, counts: Mapping[str, int], memory: int) -> list[str]:
