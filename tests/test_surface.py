@@ -38,7 +38,7 @@ def test_the_public_names_are_these() -> None:
 
 @pytest.mark.parametrize("code", ["import tacit", "import tacit.cli; from tacit.cli import tacit"])
 def test_importing_loads_nothing_heavy(code: str) -> None:
-    heavy = "scipy matplotlib pyarrow dp_accounting"
+    heavy = "scipy matplotlib pyarrow dp_accounting sqlalchemy fastapi http.client"
     done = subprocess.run(
         [
             sys.executable,
