@@ -18,14 +18,14 @@ import pytest
 
 from tacit.errors import InvalidInputError, ModelError, RunError
 from tacit.evaluation.world import WorldShape, make_world
-from tacit.learning import Model, ReportMatrix
+from tacit.learning import ChannelMfOptions, Model, ReportMatrix, SvdOptions
 from tacit.privacy.item_wire import decode_items
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 from tacit.provider.store import Batch, Item, ReportStore
 from tacit.provider.store.runs import FAILED, QUEUED, RUNNING, SUCCEEDED, RunRequest, RunStore
 from tacit.provider.store.writing import GroupWriter, Said
-from tacit.provider.training import Schedule, Trainer, TrainingSettings, parse_interval, request_of
+from tacit.provider.training import Schedule, Trainer, TrainingSettings, checked_options, parse_interval
 from tacit.provider.training.memory import available_memory
 from tacit.provider.training.orders import Orders, message
 from tacit.provider.training.run_folder import RunFolder, run_folders
@@ -102,6 +102,10 @@ def until(condition: Any) -> None:
         time.sleep(0.02)
 
 
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 def alive(process_id: int) -> bool:
     try:
         state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
@@ -135,7 +139,7 @@ def test_a_whole_run_ends_in_a_published_model(address: str, policy: Policy, tmp
         published = trainer.published
         assert published is not None
         assert "fitting channel-mf to 1600 reports, seed 5" in trainer.log_of(run.id)
-        assert sorted(path.name for path in (folder / "run-0001").iterdir()) == ["log.txt", "model", "request.json"]
+        until(lambda: _names(folder / "run-0001") == ["log.txt", "model", "request.json"])
     keys = [store.device_key(_token(number)) for number in range(80)]
     assert all(published.covers(key) for key in keys if key is not None)
     assert not published.covers(81_000)
@@ -204,7 +208,7 @@ def test_a_process_that_is_killed_fails_its_run_and_the_old_model_stays(filled: 
         assert before is not None
         assert before.run == 1
         assert failed.error in trainer.log_of(run.id)
-        until(lambda: sorted(path.name for path in (tmp_path / "run-0002").iterdir()) == ["log.txt", "request.json"])
+        until(lambda: _names(tmp_path / "run-0002") == ["log.txt", "request.json"])
         assert done(trainer, filled).published
 
 
@@ -442,35 +446,33 @@ def test_intervals_that_are_none(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "says"),
+    ("request_", "says"),
     [
-        ([], "leave out the rest"),
-        ({"modle": "offsets"}, "leave out the rest"),
-        ({"model": ["offsets"]}, "model must be a text"),
-        ({"options": []}, "options an object"),
-        ({"model": "../../etc"}, "there is no model '../../etc'; choose one of mog-mf"),
-        ({"options": {"ranks": 3}}, "channel-mf has no option 'ranks'; its options and defaults are rank 8"),
-        ({"options": {"rank": 1e9}}, "rank is 1000000000.0; give a whole number"),
-        ({"options": {"rank": True}}, "rank is True; give something like 8"),
-        ({"options": {"rank": None}}, "rank is None; give something like 8"),
-        ({"options": {"pattern": 1}}, "pattern is 1; give something like True"),
-        ({"options": {"tolerance": float("nan")}}, "tolerance is nan; give a number"),
-        ({"options": {"rank": 10**50}}, "rank is 1000"),
-        ({"model": "svd", "options": {"fill": "x" * 1000}}, "fill is 'xxx"),
-        ({"seed": -1}, "seed is -1; give a whole number"),
-        ({"seed": True}, "seed is True"),
+        (RunRequest("../../etc"), "there is no model '../../etc'; choose one of mog-mf"),
+        (RunRequest("m" * 1000), "there is no model 'mmm"),
+        (RunRequest(options={"ranks": 3}), "channel-mf has no option 'ranks'; its options and defaults are rank 8"),
+        (RunRequest(options={"rank": 1e9}), "rank is 1000000000.0; give a whole number"),
+        (RunRequest(options={"rank": True}), "rank is True; give something like 8"),
+        (RunRequest(options={"rank": None}), "rank is None; give something like 8"),
+        (RunRequest(options={"rank": [8]}), "rank is [8]; give something like 8"),
+        (RunRequest(options={"rank": 10**50}), "rank is 1000"),
+        (RunRequest(options={"pattern": 1}), "pattern is 1; give something like True"),
+        (RunRequest(options={"tolerance": float("nan")}), "tolerance is nan; give a number"),
+        (RunRequest("svd", {"fill": "x" * 1000}), "fill is 'xxx"),
+        (RunRequest(seed=-1), "seed is -1; give a whole number"),
+        (RunRequest(seed=True), "seed is True"),
     ],
 )
-def test_requests_that_make_no_sense_start_nothing(document: object, says: str) -> None:
+def test_requests_that_make_no_sense_are_refused_in_one_line(request_: RunRequest, says: str) -> None:
     with pytest.raises(ModelError) as refused:
-        request_of(document)
+        checked_options(request_)
     assert says in str(refused.value)
     assert len(str(refused.value)) < 300
 
 
-def test_requests_keep_defaults() -> None:
-    assert request_of({}) == RunRequest("channel-mf", {}, None)
-    assert request_of({"model": "svd", "options": {"rank": 2}, "seed": 3}) == RunRequest("svd", {"rank": 2}, 3)
+def test_options_that_are_not_given_keep_their_defaults() -> None:
+    assert checked_options(RunRequest()) == ChannelMfOptions()
+    assert checked_options(RunRequest("svd", {"rank": 2}, 3)) == SvdOptions(rank=2)
 
 
 def test_a_request_that_is_refused_leaves_no_run(filled: ReportStore, tmp_path: Path) -> None:

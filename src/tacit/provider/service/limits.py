@@ -36,7 +36,7 @@ class RateLimits:
         self._count(self.anonymous, _ANONYMOUS)
 
     def check_guess(self) -> None:
-        """Count a wrong admin token, or refuse to look at more of them."""
+        """Count a wrong admin token; whoever sends too many is told to wait. The right one is never refused."""
         self._count(self.guesses, _GUESS)
 
     def _count(self, limit: int, key: str) -> None:

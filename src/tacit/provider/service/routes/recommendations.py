@@ -128,7 +128,10 @@ def _popular(service: Service, n: int, leave_out: set[str]) -> Recommended:
     if model is None:
         names = service.kept("popular", _POPULAR_FOR_SECONDS, lambda: service.store.popular_items(_POPULAR))
     else:
-        names = [str(name) for name in model.model.items.ids[:_POPULAR].tolist()]  # by falling number of reports
+        public = min(
+            _POPULAR, model.document["published_items"]
+        )  # the rest is in an order that tells of single reports
+        names = [str(name) for name in model.model.items.ids[:public].tolist()]  # by falling number of reports
     shown = [name for name in names if name not in leave_out][:n]
     return Recommended(
         items=_scored([(name, None) for name in shown]),
