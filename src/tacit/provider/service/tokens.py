@@ -79,9 +79,13 @@ def admin_of(request: Request) -> None:
 
 
 # What OpenAPI says of tokens; the checks are above.
-_bearer = HTTPBearer(auto_error=False, description="A device's own token, or the admin token.")
+_device = HTTPBearer(
+    auto_error=False, scheme_name="device", description="128 random bits as 32 hex digits, drawn on the device."
+)
+_admin = HTTPBearer(auto_error=False, scheme_name="admin", description="The operator's token.")
 
 ServiceOf = Annotated[Service, Depends(_service)]
 DeviceOf = Annotated[bytes, Depends(device_of)]
-Bearer = Depends(_bearer)
+ByDevice = Depends(_device)
+ByAdmin = Depends(_admin)
 Admin = Depends(admin_of)

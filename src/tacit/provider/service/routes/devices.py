@@ -9,9 +9,9 @@ from fastapi import APIRouter, Response
 from tacit.privacy.exact import decimal_text
 from tacit.provider.service.documents import DeviceDocument, StoredReportDocument
 from tacit.provider.service.problems import Problem, documented
-from tacit.provider.service.tokens import Bearer, DeviceOf, ServiceOf
+from tacit.provider.service.tokens import ByDevice, DeviceOf, ServiceOf
 
-router = APIRouter(tags=["devices"], dependencies=[Bearer])
+router = APIRouter(tags=["devices"], dependencies=[ByDevice])
 
 
 @router.get("/v1/devices/me", responses=documented("unauthorised", "unknown-device", "too-many-requests"))

@@ -12,7 +12,7 @@ from tacit.provider.service.documents import MOST_LISTED, ItemDocument, ItemList
 from tacit.provider.service.etags import is_known
 from tacit.provider.service.problems import Problem, documented
 from tacit.provider.service.strict_json import StrictRoute
-from tacit.provider.service.tokens import Admin, Bearer, ServiceOf
+from tacit.provider.service.tokens import Admin, ByAdmin, ServiceOf
 from tacit.provider.store import Item
 
 router = APIRouter(tags=["items"], route_class=StrictRoute)
@@ -38,7 +38,7 @@ def list_items(
     return answer
 
 
-@router.post("/v1/items", dependencies=[Bearer, Admin], responses=documented("unauthorised", "forbidden", "too-large"))
+@router.post("/v1/items", dependencies=[ByAdmin, Admin], responses=documented("unauthorised", "forbidden", "too-large"))
 def put_items(service: ServiceOf, body: ItemsToPut) -> ItemsPut:
     """Add items, or change their titles; to repeat it changes nothing."""
     for number, one in enumerate(body.items):

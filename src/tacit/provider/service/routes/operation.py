@@ -10,12 +10,12 @@ from tacit.provider.service.documents import Health
 from tacit.provider.service.metrics import MEDIA_TYPE
 from tacit.provider.service.problems import documented
 from tacit.provider.service.stats import stats_of
-from tacit.provider.service.tokens import Admin, Bearer, ServiceOf
+from tacit.provider.service.tokens import Admin, ByAdmin, ServiceOf
 
 router = APIRouter(tags=["operation"])
 
 
-@router.get("/v1/stats", dependencies=[Bearer, Admin], responses=documented("unauthorised", "forbidden"))
+@router.get("/v1/stats", dependencies=[ByAdmin, Admin], responses=documented("unauthorised", "forbidden"))
 async def show_stats(service: ServiceOf) -> dict[str, Any]:
     """Sum up what came in, what was refused, what was spent, what was learned, and what it takes."""
     await service.collector.flush()

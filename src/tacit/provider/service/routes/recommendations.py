@@ -23,7 +23,7 @@ from tacit.provider.service.documents import (
 from tacit.provider.service.problems import Problem, documented
 from tacit.provider.service.routes.model import published
 from tacit.provider.service.strict_json import StrictRoute
-from tacit.provider.service.tokens import Bearer, DeviceOf, ServiceOf
+from tacit.provider.service.tokens import ByDevice, DeviceOf, ServiceOf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ _POPULAR = 2 * MOST_RECOMMENDED
 _POPULAR_FOR_SECONDS = 60.0
 
 
-@router.get("/v1/recommendations", dependencies=[Bearer], responses=documented("unauthorised", "too-many-requests"))
+@router.get("/v1/recommendations", dependencies=[ByDevice], responses=documented("unauthorised", "too-many-requests"))
 def recommend(service: ServiceOf, device: DeviceOf, n: HowMany = 10) -> Recommended:
     """Recommend from the stored reports of the device that asks; without any, what is popular."""
     model, reports = service.trainer.published, service.store.reports_of(device)

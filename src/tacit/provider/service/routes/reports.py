@@ -12,7 +12,7 @@ from tacit.privacy.weights import MOST_SYMBOLS
 from tacit.provider.service.documents import ReportsTaken
 from tacit.provider.service.intake import COMPACT, JSON, batch_of
 from tacit.provider.service.problems import documented
-from tacit.provider.service.tokens import Bearer, DeviceOf, ServiceOf
+from tacit.provider.service.tokens import ByDevice, DeviceOf, ServiceOf
 
 if TYPE_CHECKING:
     from tacit.provider.service.state import Service
@@ -56,7 +56,7 @@ _PROBLEMS = documented(
 @router.post(
     "/v1/reports",
     response_model=ReportsTaken,
-    dependencies=[Bearer],
+    dependencies=[ByDevice],
     openapi_extra={"requestBody": _BODY},
     responses=_PROBLEMS,
 )

@@ -10,10 +10,10 @@ from fastapi.responses import PlainTextResponse
 from tacit.provider.service.documents import RunDocument, RunId, RunList, RunToStart
 from tacit.provider.service.problems import Problem, documented
 from tacit.provider.service.strict_json import StrictRoute
-from tacit.provider.service.tokens import Admin, Bearer, ServiceOf
+from tacit.provider.service.tokens import Admin, ByAdmin, ServiceOf
 from tacit.provider.store.runs import Run, RunRequest
 
-router = APIRouter(tags=["training"], dependencies=[Bearer, Admin], route_class=StrictRoute)
+router = APIRouter(tags=["training"], dependencies=[ByAdmin, Admin], route_class=StrictRoute)
 
 _SECONDS_BETWEEN_LOOKS = 2
 
