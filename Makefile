@@ -46,6 +46,7 @@ bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/noise_treatments.py
 	$(BIN)/python benchmarks/unknown_channel.py
 	$(BIN)/python benchmarks/collect.py
+	$(BIN)/python benchmarks/sizing.py
 	$(BIN)/python benchmarks/poisoning.py
 
 # Other libraries to compare with, in an environment of their own; one that does not install is left out.

@@ -140,7 +140,11 @@ def problem_of(error: Exception) -> Problem:  # noqa: PLR0911 - one for each kin
             return Problem("busy", str(error), retry_after=1)
         case StoreError():
             log.error("storing failed: %s", error)
-            return Problem("storage", "the database does not answer; nothing was stored, send it again", retry_after=5)
+            return Problem(
+                "storage",
+                "the database does not answer; send it again, which is safe: what was stored is not stored twice",
+                retry_after=5,
+            )
         case RunError():
             return Problem("conflict", str(error))
         case InvalidInputError():

@@ -24,9 +24,9 @@ _RUNS_SHOWN = 20
 
 _ACCEPTED, _DUPLICATE = "accepted", "duplicate"
 
-# What a training process takes before it has read a report, and for each report; docs/service.md has the figures.
+# What a training process takes before it has read a report, and for each report; benchmarks/results/sizing.json has the figures.
 _BYTES_TO_BEGIN = 210e6
-_BYTES_PER_REPORT = 60
+_BYTES_PER_REPORT = 80
 _MUCH_OF_SQLITE = 20_000_000
 
 

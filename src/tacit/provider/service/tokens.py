@@ -45,7 +45,14 @@ def hash_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _service(request: Request) -> Service:
+# Dependencies are coroutines, because FastAPI sends plain functions through its pool of threads.
+
+
+async def _service(request: Request) -> Service:
+    return _service_of(request)
+
+
+def _service_of(request: Request) -> Service:
     service: Service = request.app.state.service
     return service
 
@@ -59,19 +66,19 @@ def bearer_of(request: Request) -> str:
     return token
 
 
-def device_of(request: Request) -> bytes:
+async def device_of(request: Request) -> bytes:
     """Return the hash of a device's token, within its share of requests."""
     token = bearer_of(request)
     if not _DEVICE_TOKEN.fullmatch(token):
         raise Problem("unauthorised", "a device token is 32 lower-case hex digits; draw 128 random bits")
     hashed = hash_of(token)
-    _service(request).limits.check(hashed.hex())
+    _service_of(request).limits.check(hashed.hex())
     return hashed
 
 
-def admin_of(request: Request) -> None:
+async def admin_of(request: Request) -> None:
     """Refuse everybody but the operator; guesses are slowed down together."""
-    token, service = bearer_of(request), _service(request)
+    token, service = bearer_of(request), _service_of(request)
     if not service.admin.matches(token):
         service.limits.check_guess()
         code = "forbidden" if _DEVICE_TOKEN.fullmatch(token) else "unauthorised"
