@@ -24,7 +24,7 @@ _RUNS_SHOWN = 20
 
 _ACCEPTED, _DUPLICATE = "accepted", "duplicate"
 
-# What a training process takes before it has read a report, and for each report; benchmarks/results/sizing.json has the figures.
+# What a training process takes before it has read a report, and for each: benchmarks/results/sizing.json.
 _BYTES_TO_BEGIN = 210e6
 _BYTES_PER_REPORT = 80
 _MUCH_OF_SQLITE = 20_000_000
