@@ -11,7 +11,12 @@ from tacit.errors import MissingExtraError
 
 @click.group()
 def db() -> None:
-    """Look after the database of tacit serve."""
+    """Look after the database of tacit serve.
+
+    \b
+    Example:
+      tacit db check --db sqlite:///tacit.db
+    """
 
 
 @db.command()

@@ -1,4 +1,4 @@
-"""Makes the pictures of the pages in docs/pictures: `python tests/end_to_end/make_screenshots.py`."""
+"""Makes the pictures of the pages in docs/pictures: `python docs/make_pictures.py`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 from tacit.provider.store import ReportStore
 
-PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
+ROOT = Path(__file__).parents[1]
+PICTURES = ROOT / "docs" / "pictures"
+
+sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
+
 STARS = {"0": 5, "1": 2, "2": 4, "3": 1, "4": 5, "5": 4, "6": 4, "7": 5, "8": 2, "9": 4}
 
 
 def main() -> None:
+    """Fill a service, use it, and take the pictures."""
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -35,6 +40,7 @@ def main() -> None:
 
 
 def shoot(browser: Browser, provider: Provider) -> None:
+    """Take every picture."""
     wide = browser.new_context(viewport={"width": 1280, "height": 860}).new_page()
     wide.goto(provider.address)
     wide.get_by_test_id("consent-agree").wait_for()
@@ -63,6 +69,7 @@ def shoot(browser: Browser, provider: Provider) -> None:
 
 
 def rate(page: Page) -> None:
+    """Agree, rate ten items, and wait until they are sent."""
     page.get_by_test_id("consent-agree").click()
     page.get_by_test_id("own-list").locator("li").first.wait_for()
     for item, stars in STARS.items():
@@ -76,6 +83,7 @@ def rate(page: Page) -> None:
 
 
 def save(page: Page, name: str, *, whole: bool = False) -> None:
+    """Take a picture."""
     page.screenshot(path=PICTURES / f"{name}.png", full_page=whole)
 
 
