@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from conftest import ADMIN, QUIET, Provider, served
 from tacit.evaluation.web_demo import fill, train
 from tacit.evaluation.world import make_world
 from tacit.privacy.policy import Policy
@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[1]
 PICTURES = ROOT / "docs" / "pictures"
 
 sys.path.insert(0, str(ROOT / "tests" / "end_to_end"))
+from conftest import ADMIN, QUIET, Provider, served
 
 STARS = {"0": 5, "1": 2, "2": 4, "3": 1, "4": 5, "5": 4, "6": 4, "7": 5, "8": 2, "9": 4}
 
