@@ -99,6 +99,8 @@ def test_a_new_policy_takes_over_and_the_old_one_stays_known(tmp_path: Path) -> 
         (["--items", "absent.csv"], "absent.csv"),
         (["--items", "wrong.csv"], "title"),
         (["--items", "twice.csv"], "listed twice"),
+        (["--items", "long.csv"], "row 2"),
+        (["--admin-token-file", "empty"], "admin token of 0 characters"),
         (["--retrain-every", "soon"], "soon"),
         (["--admin-token-file", "short"], "admin token of 5 characters"),
         (["--host", "no.such.host.invalid"], "cannot listen"),
@@ -111,7 +113,9 @@ def test_wrong_input_is_one_line_and_status_2(
 ) -> None:
     (tmp_path / "wrong.csv").write_text("item,name\n1,Rain\n")
     (tmp_path / "twice.csv").write_text("item,title\n1,Rain\n1,Storm\n")
+    (tmp_path / "long.csv").write_text(f"item,title\n1,Rain\n2,{'x' * 501}\n")
     (tmp_path / "short").write_text("short\n")
+    (tmp_path / "empty").write_text("\n")
     (tmp_path / "films").write_text("a file, no folder")
     port = [] if "--port" in arguments else ["--port", "0"]
     done = run("serve", *arguments, *port)
@@ -128,13 +132,25 @@ def test_a_port_that_is_taken_is_said(run: Callable[..., Any]) -> None:
     assert "choose another --host or --port" in done.err
 
 
-def test_two_services_do_not_share_a_folder_of_models(tmp_path: Path) -> None:
+def test_a_start_that_fails_changes_nothing(tmp_path: Path) -> None:
+    Policy.make("randomized-response", RatingScale.parse("1:5:1"), "2").save(tmp_path / "policy.json")
     first = Served(tmp_path)
-    done = subprocess.run(
-        [str(TACIT), "serve", "--port", "0"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 2
-    assert "another service trains in" in done.stderr
+    policy = first.get("/v1/policy")
+    for token, said in (("an-admin-token-for-tests", "another service trains in"), ("short", "admin token of 5")):
+        done = subprocess.run(
+            [str(TACIT), "serve", "--port", "0", "--policy", "policy.json"],
+            cwd=tmp_path,
+            env={**os.environ, "TACIT_ADMIN_TOKEN": token},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 2
+        assert said in done.stderr
+    store = ReportStore.open(f"sqlite:///{tmp_path / 'tacit.db'}")
+    assert [one.to_json() for one in store.policies().values()] == [policy]
+    store.close()
     assert first.end(signal.SIGTERM) == 0
 
 
@@ -148,10 +164,20 @@ def test_db_check_and_upgrade(run: Callable[..., Any]) -> None:
     assert run("db", "check", "--db", "sqlite:///absent/x.db").status == 2
 
 
+def test_a_demonstration_on_a_port_that_is_taken_does_nothing(run: Callable[..., Any], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run("demo", "--web", "--no-browser", "--port", str(taken.getsockname()[1]))
+    assert done.status == 2
+    assert "choose another --host or --port" in done.err
+    assert not list((tmp_path / "tacit-demo").iterdir())
+    assert run("demo", "--web", "--json").status == 2
+
+
 def test_the_demonstrations_world_is_filled_and_trained(tmp_path: Path, policy: Policy) -> None:
     store = ReportStore.open(f"sqlite:///{tmp_path / 'demo.db'}")
     world = make_world(policy.scale, shape=WorldShape(60, 60, 1200))
-    fill(store, world, policy)
+    for _ in range(2):  # to fill it again changes nothing
+        fill(store, world, policy)
     assert (store.count("devices"), store.count("items"), store.count("reports")) == (60, 60, 1200)
     said: list[str] = []
     for _ in range(2):  # the second time there is nothing left to do

@@ -324,20 +324,21 @@ class TestModel:
 
 class TestRecommendations:
     def test_before_a_model_it_is_what_is_popular(
-        self, client: TestClient, device: DeviceHeaders, policy: Policy
+        self, store: ReportStore, serving: Callable[..., TestClient], device: DeviceHeaders, policy: Policy
     ) -> None:
-        for number in (1, 2):
-            body = batch(policy, ("7", 1, 0), (str(number), 1, 0))
-            client.post("/v1/reports", content=body, headers=JSON | device(number))
-        answer = client.get("/v1/recommendations", params={"n": 3}, headers=device(9)).json()
-        assert answer == {
-            "items": [{"item": item, "score": None, "rank": rank} for rank, item in enumerate("712", 1)],
-            "fallback": True,
-            "reason": "cold-start",
-            "run": None,
-        }
-        own = client.get("/v1/recommendations", params={"n": 2}, headers=device(1)).json()
-        assert [one["item"] for one in own["items"]] == ["2", "0"]  # not what it reported on
+        with serving(store, Settings(least_reports=2)) as client:
+            for number in (1, 2):
+                body = batch(policy, ("7", 1, 0), (str(number), 1, 0))
+                client.post("/v1/reports", content=body, headers=JSON | device(number))
+            answer = client.get("/v1/recommendations", params={"n": 3}, headers=device(9)).json()
+            assert answer == {  # one report each on 1 and 2 moves nothing
+                "items": [{"item": item, "score": None, "rank": rank} for rank, item in enumerate("701", 1)],
+                "fallback": True,
+                "reason": "cold-start",
+                "run": None,
+            }
+            own = client.get("/v1/recommendations", params={"n": 2}, headers=device(1)).json()
+            assert [one["item"] for one in own["items"]] == ["0", "2"]  # not what it reported on
 
     def test_follow_from_what_a_device_said(self, published: TestClient, device: DeviceHeaders, policy: Policy) -> None:
         highest = policy.channel.weights.symbols - 1

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from tacit.errors import SchemaError, StoreError
+from tacit.errors import InvalidInputError, SchemaError, StoreError
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 from tacit.provider.store import Batch, Item, Outcome, ReportStore, migrate, schema
@@ -168,7 +168,82 @@ def test_items_are_added_changed_and_listed_in_pages(store: ReportStore) -> None
 
 def test_popular_items_come_first(store: ReportStore, writer: GroupWriter) -> None:
     writer.store([batch(device, ("7", 1, 0), (str(device), 1, 0)) for device in (1, 2, 3)])
-    assert store.popular_items(5) == ["7", "1", "2", "3", "0"]
+    writer.store([batch(device, ("9", 1, 0)) for device in (4, 5)])
+    assert store.popular_items(5, least=1) == ["7", "9", "1", "2", "3"]
+    assert store.popular_items(4, least=2) == ["7", "9", "0", "1"]  # one report does not show
+
+
+def test_changes_are_counted_whichever_way_they_go(store: ReportStore, writer: GroupWriter) -> None:
+    assert store.changes() == 0
+    writer.store([batch(1, ("7", 1, 0), ("8", 1, 0)), batch(2, ("7", 1, 0))])
+    assert store.changes() == 3
+    writer.store([batch(1, ("7", 1, 0))])
+    assert store.changes() == 3
+    writer.delete_device(token_hash(2))
+    assert store.changes() == 4
+
+
+def test_a_group_that_failed_leaves_nothing_remembered(sqlite_address: str, policy: Policy) -> None:
+    store = ReportStore.open(sqlite_address)
+    store.adopt(policy)
+    store.put_items([Item(str(number), "x" * 400) for number in range(60)])
+    writer, many = GroupWriter(store.database, most_reports=50), [(str(number), 1, 0) for number in range(40)]
+    writer.store([batch(0, ("1", 1, 0))])
+
+    def limit_pages(pages: int) -> None:
+        with store.database.writer.connect() as connection:
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+    with store.database.reading() as connection:
+        pages = int(connection.exec_driver_sql("PRAGMA page_count").scalar_one())
+    limit_pages(pages)  # the disk is full
+    failing = [batch(device, *many) for device in range(1, 30)]
+    with pytest.raises(StoreError, match="full"):
+        writer.store(failing)
+    limit_pages(2**30)
+    assert writer.store([batch(99, ("1", 7, 0))]) == [Outcome(1, 0)]  # a new device, perhaps with a key given before
+    assert writer.store([batch(1, ("2", 8, 0))]) == [Outcome(1, 0)]
+    assert [(one.item, one.symbol) for one in store.reports_of(token_hash(99)) or []] == [("1", 7)]
+    assert [(one.item, one.symbol) for one in store.reports_of(token_hash(1)) or []] == [("2", 8)]
+    store.close()
+
+
+def test_a_group_needs_more_items_than_are_remembered(writer: GroupWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.provider.store.writing._MOST_REMEMBERED", 5)
+    assert writer.store([batch(1, *((str(item), 1, 0) for item in range(40)))]) == [Outcome(40, 0)]
+
+
+def test_a_deletion_does_not_wait_for_a_reader_but_ends_after_it(
+    sqlite_address: str, policy: Policy, tmp_path: Path
+) -> None:
+    store = ReportStore.open(sqlite_address)
+    store.adopt(policy)
+    store.put_items([Item("1", "One")])
+    writer = GroupWriter(store.database, most_reports=50)
+    writer.store([batch(1, ("1", 3, 0))])
+    with store.database.reading() as connection:
+        connection.execute(text("SELECT * FROM devices")).all()
+        assert writer.delete_device(token_hash(1))
+        assert not writer.is_tidy
+    writer.tidy()
+    assert writer.is_tidy
+    content = b"".join(path.read_bytes() for path in tmp_path.glob("tacit.db*"))
+    assert token_hash(1) not in content
+    store.close()
+
+
+def test_only_its_owner_can_read_the_file(sqlite_address: str, tmp_path: Path) -> None:
+    store = ReportStore.open(sqlite_address)
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.glob("tacit.db*")} == {0o600}
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("item", "title"), [("", "x"), ("a" * 201, "x"), ("a\x00", "x"), ("\ud800", "x"), ("a", "x" * 501), ("a", "\n")]
+)
+def test_items_that_could_not_be_reported_on_or_shown_are_refused(item: str, title: str) -> None:
+    with pytest.raises(InvalidInputError):
+        Item(item, title)
 
 
 def test_a_secret_is_drawn_once(store: ReportStore) -> None:
@@ -294,5 +369,5 @@ def test_remembering_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.provider.store.writing._MOST_REMEMBERED", 3)
     kept = Remembered[int, int]()
     for number in range(5):
-        kept.remember(number, number)
+        kept.remember({number: number})
     assert list(kept) == [2, 3, 4]

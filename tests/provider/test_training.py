@@ -141,8 +141,7 @@ def test_a_whole_run_ends_in_a_published_model(address: str, policy: Policy, tmp
         assert "fitting channel-mf to 1600 reports, seed 5" in trainer.log_of(run.id)
         until(lambda: _names(folder / "run-0001") == ["log.txt", "model", "request.json"])
     keys = [store.device_key(_token(number)) for number in range(80)]
-    assert all(published.covers(key) for key in keys if key is not None)
-    assert not published.covers(81_000)
+    assert {key for key in keys if key is not None} == set(published.model.users.ids.tolist())
     assert published.document == {
         "run": 1,
         "model": "channel-mf",
@@ -331,18 +330,21 @@ def test_without_reports_a_run_fails_and_nothing_is_published(
     store.close()
 
 
-def test_few_reports_lower_what_is_public_and_are_not_measured(
+def test_few_reports_are_not_made_public_unless_that_is_wanted(
     sqlite_address: str, policy: Policy, tmp_path: Path
 ) -> None:
     store = ReportStore.open(sqlite_address)
     fill(store, policy, people=10, ratings=50)
     with training(store, tmp_path) as trainer:
+        failed = done(trainer, store, RunRequest(seed=2))
+        assert failed.error is not None
+        assert "no item has 20 reports yet" in failed.error
+        assert trainer.published is None
+    with training(store, tmp_path, least_reports=2) as trainer:
         run = done(trainer, store, RunRequest(seed=2))
         assert (run.state, run.quality) == (SUCCEEDED, None)
         assert trainer.published is not None
-        most = trainer.published.document["least_reports"]
-        assert 1 <= most < 20
-        assert f"no item has 20 reports yet: items with {most} are public" in trainer.log_of(run.id)
+        assert trainer.published.document["least_reports"] == 2
         assert "quality is not measured: 50 reports are fewer than 100" in trainer.log_of(run.id)
     store.close()
 
@@ -412,9 +414,16 @@ def test_a_schedule_waits_its_interval_and_for_something_new() -> None:
     clock.now += 60
     assert schedule.due(has_model=True)
     schedule.began()
-    counts.append(400)  # somebody left: the model should forget them
+    counts.append(502)  # somebody left: the model should forget them
     clock.now += 60
     assert schedule.due(has_model=True)
+
+
+def test_after_a_restart_nothing_new_is_no_reason_to_train() -> None:
+    clock = Clock()
+    schedule = Schedule(60, lambda: 500, counted=500, clock=clock)
+    clock.now += 60
+    assert not schedule.due(has_model=True)
 
 
 def test_without_a_model_the_first_run_waits_for_reports_only() -> None:

@@ -55,6 +55,8 @@ def demo(
       tacit demo --epsilon 0.5
       tacit demo --web
     """
+    if web and as_json:
+        raise click.UsageError("--json has nothing to say with --web; leave one of them out")
     folder = Path(output)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tacit.cli.options import note
-from tacit.errors import MissingExtraError, TableError
+from tacit.errors import InvalidInputError, MissingExtraError, TableError
 from tacit.files import read_bytes
 from tacit.privacy.policy import Policy
 from tacit.tables import read_columns
@@ -87,7 +87,11 @@ def serve(
         items=[] if items_path is None else _items_of(items_path),
         models=None if models is None else Path(models),
         admin_token=_admin_token(admin_token_file),
-        settings=Settings(most_reports_per_device=most_reports, limits=RateLimits(per_device=rate_limit)),
+        settings=Settings(
+            most_reports_per_device=most_reports,
+            least_reports=least_reports,
+            limits=RateLimits(per_device=rate_limit),
+        ),
         training=TrainingSettings(
             least_reports=least_reports,
             retrain_every=None if retrain_every is None else parse_interval(retrain_every),
@@ -98,18 +102,18 @@ def serve(
 
 def _admin_token(path: str | None) -> str | None:
     if path is None:
-        return os.environ.get(ADMIN_TOKEN) or None
+        return os.environ.get(ADMIN_TOKEN)
     return read_bytes(path, limit=_LONGEST_TOKEN).decode(errors="replace").strip()
 
 
 def _items_of(path: str) -> list[Item]:
-    from tacit.privacy.report import check_item  # noqa: PLC0415 - with what follows
-    from tacit.provider.service.server import items_of  # noqa: PLC0415 - an optional extra
+    from tacit.provider.store import Item  # noqa: PLC0415 - an optional extra
 
-    item, title = read_columns(path, ["item", "title"])
-    listed = items_of(item.ids().decoded().tolist(), title.texts())
-    for row, one in enumerate(listed, 1):
-        check_item(one.id)
-        if not one.title.isprintable():
-            raise TableError(f"{path} row {row}: the title has a character that cannot be shown; take it out")
+    ids, titles = read_columns(path, ["item", "title"])
+    listed = []
+    for row, (item, title) in enumerate(zip(ids.ids().decoded().tolist(), titles.texts(), strict=True), 1):
+        try:
+            listed.append(Item(str(item), title))
+        except InvalidInputError as error:
+            raise TableError(f"{path} row {row}: {error}") from error
     return listed

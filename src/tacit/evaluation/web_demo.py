@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.errors import RunError
-from tacit.evaluation.world import make_world
+from tacit.evaluation.world import EMBEDDED, make_world
 from tacit.privacy.policy import Policy
-from tacit.provider.service.server import ServeOptions, serve
+from tacit.provider.service.server import ServeOptions, listen, serve
 from tacit.provider.store import Batch, Item, ReportStore
 from tacit.provider.store.runs import RunRequest, RunStore
 from tacit.provider.store.writing import GroupWriter, Said
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tacit.evaluation.world import World
     from tacit.privacy.scale import RatingScale
 
+_HOST = "127.0.0.1"
 _DEVICES_AT_ONCE = 100
-_ITEMS_AT_ONCE = 1000
 _MOST_REPORTS = 10_000
 _SECONDS_BETWEEN_LOOKS = 0.2
 
@@ -41,27 +41,29 @@ def run_web_demo(  # noqa: PLR0913 - the world, where it is kept, where it is se
     opened: Callable[[str], None],
 ) -> None:
     """Fill a store and train, unless an earlier demonstration did; then serve until interrupted."""
+    listening = listen(_HOST, port)  # a port that is taken is better found before the work than after it
     policy = Policy.make("bounded-laplace", scale, epsilon)
     database = folder / f"web-{policy.id[:12]}-{seed}.db"
     address, models = f"sqlite:///{database}", database.with_suffix(".models")
     store = ReportStore.open(address)
     try:
-        if not store.count("reports"):
+        if store.count("reports") < EMBEDDED.ratings:  # none, or part of them if it was interrupted
             progress("inventing a world of people and films, and letting 1,000 devices report")
             fill(store, make_world(scale, seed=seed), policy)
         train(store, models, progress)
     finally:
         store.close()
-    serve(ServeOptions(address, port=port, policy=policy, models=models), progress, opened)
+    serve(ServeOptions(address, host=_HOST, policy=policy, models=models), progress, opened, listening)
 
 
 def fill(store: ReportStore, world: World, policy: Policy) -> None:
-    """Put a world's films and the reports of its people into a store; true ratings end here."""
+    """Put a world's films and the reports of its people into a store; true ratings end here.
+
+    A simulation: everything is drawn from the world's seed, so that to fill it again changes nothing.
+    """
     key = store.adopt(policy)
     titles = world.titles()
-    listed = [Item(str(number), titles[number]) for number in range(world.shape.items)]
-    for first in range(0, len(listed), _ITEMS_AT_ONCE):
-        store.put_items(listed[first : first + _ITEMS_AT_ONCE])
+    store.put_items([Item(str(number), titles[number]) for number in range(world.shape.items)])
     rng = np.random.default_rng([world.seed, 1])
     words = rng.integers(0, 2**64, len(world.users), dtype=np.uint64)
     symbols = policy.channel.draw(policy.scale.ranks_of(world.ratings), words)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.errors import BusyError, StoreError, TacitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from tacit.provider.store import Batch, Outcome
     from tacit.provider.store.writing import GroupWriter
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 MOST_WAITING = 4096
 _MOST_BATCHES = 256
 _MOST_REPORTS = 20_000
+_SECONDS_BETWEEN_TRIES = 2.0
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -41,6 +43,7 @@ class Collector:
         self._writer = writer
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="collector")
         self._waiting: deque[_Waiting] = deque()
+        self._arriving: dict[bytes, set[asyncio.Future[None]]] = {}
         self._noted: Counter[str] = Counter()
         self._news = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -69,6 +72,20 @@ class Collector:
         """Count a request that was refused as a whole; it is written down with the next group."""
         self._noted[code] += 1
 
+    @contextmanager
+    def arriving(self, token_hash: bytes) -> Iterator[None]:
+        """Mark that a batch of a device is here, though it may not be submitted yet: a deletion has to wait for it."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        others = self._arriving.setdefault(token_hash, set())
+        others.add(done)
+        try:
+            yield
+        finally:
+            done.set_result(None)
+            others.discard(done)
+            if not others:
+                self._arriving.pop(token_hash, None)
+
     async def submit(self, batch: Batch) -> Outcome:
         """Store a batch; the outcome is there once it is committed."""
         if len(self._waiting) >= MOST_WAITING:
@@ -80,7 +97,8 @@ class Collector:
 
     async def delete_device(self, token_hash: bytes) -> bool:
         """Delete a device between two groups, after what it sent before is stored: else that would outlive it."""
-        earlier = [one.answer for one in self._waiting if one.batch.token_hash == token_hash]
+        waiting = [one.answer for one in self._waiting if one.batch.token_hash == token_hash]
+        earlier: list[asyncio.Future[Any]] = [*waiting, *self._arriving.get(token_hash, ())]
         if earlier:
             await asyncio.wait(earlier)
         return await self._in_thread(lambda: self._writer.delete_device(token_hash))
@@ -92,11 +110,20 @@ class Collector:
 
     async def _run(self) -> None:
         while True:
-            await self._news.wait()
+            await self._news_or_time_to_tidy()
             group = self._next_group()
             if not self._waiting:
                 self._news.clear()
             await self._store(group)
+
+    async def _news_or_time_to_tidy(self) -> None:
+        """Wait for batches; as long as a deletion is not complete on the disk, try again now and then."""
+        while not self._news.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), _SECONDS_BETWEEN_TRIES)
+            if not self._writer.is_tidy:
+                with suppress(StoreError):  # it will be tried again
+                    await self._in_thread(self._writer.tidy)
 
     async def _store(self, group: list[_Waiting]) -> None:
         notes = self._taken_notes()

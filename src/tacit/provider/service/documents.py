@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from tacit.privacy.report import LARGEST_REVISION, LONGEST_ITEM, MOST_REPORTS
 from tacit.privacy.weights import MOST_SYMBOLS
+from tacit.provider.store.store import LONGEST_TITLE
 
 MOST_LISTED = 10_000
-LONGEST_TITLE = 500
 MOST_RECOMMENDED = 1000
 
 ItemId = Annotated[str, Field(min_length=1, max_length=LONGEST_ITEM)]

@@ -1,4 +1,4 @@
-"""Running the service: everything is opened and checked first, then a socket listens."""
+"""Running the service: everything is opened and checked before anything is changed or answered."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import secrets
 import signal
 import socket
 import sys
+from contextlib import closing
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 
-from tacit.errors import FileError, ModelError
+from tacit.errors import FileError
 from tacit.files import reason_of
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-_ITEMS_AT_ONCE = 1000
 _SECONDS_TO_END = 20
 _MOST_CONNECTIONS = 2000
 
@@ -54,44 +54,45 @@ class ServeOptions:
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
 
-def serve(options: ServeOptions, announce: Callable[[str], None], opened: Callable[[str], None] | None = None) -> None:
-    """Serve until interrupted; `opened` is called with the address once somebody may connect."""
-    _log_to_standard_error()
-    listening = _listening(options.host, options.port)
-    with listening:
-        store = ReportStore.open(options.address)
-        try:
-            _serve_store(store, listening, options, announce, opened or (lambda _: None))
-        finally:
-            store.close()
-
-
-def _serve_store(
-    store: ReportStore,
-    listening: socket.socket,
+def serve(
     options: ServeOptions,
     announce: Callable[[str], None],
-    opened: Callable[[str], None],
+    opened: Callable[[str], None] | None = None,
+    listening: socket.socket | None = None,
 ) -> None:
-    policy = _adopted(store, options.policy, announce)
-    for first in range(0, len(options.items), _ITEMS_AT_ONCE):
-        store.put_items(options.items[first : first + _ITEMS_AT_ONCE])
-    token = options.admin_token or secrets.token_urlsafe(24)
+    """Serve until interrupted.
+
+    Args:
+        options: What the operator chose.
+        announce: Called with what the operator should know, a line at a time.
+        opened: Called with the address once somebody may connect.
+        listening: A socket that listens already; by default one is opened.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    token = secrets.token_urlsafe(24) if options.admin_token is None else options.admin_token
     admin = AdminToken.of(token)
-    trainer = Trainer(store, RunStore(store.database), _folder(store, options.models), options.training)
-    app = create_app(store, trainer, admin, options.settings)
-    trainer.start()
-    try:
-        announce(f"policy {policy.id[:12]}: {policy.mechanism} on {policy.scale}, epsilon {policy.epsilon} a rating")
-        announce(f"{store.count('items'):,} items, {store.count('reports'):,} reports so far")
-        if options.admin_token is None:
-            announce(f"admin token, drawn for this start: {token} (set TACIT_ADMIN_TOKEN to choose it)")
-        url = _url(listening, options.host)
-        announce(f"listening on {url}{'' if _is_loopback(options.host) else '; put TLS in front of it'}")
-        opened(url)
-        _run(app, listening)
-    finally:
-        trainer.stop()
+    own = listening or listen(options.host, options.port)
+    with own, closing(ReportStore.open(options.address)) as store:
+        trainer = Trainer(store, RunStore(store.database), _folder(store, options.models), options.training)
+        trainer.start()  # before anything changes: it refuses a folder that another service trains in
+        try:
+            _prepare(store, options, announce)
+            if options.admin_token is None:
+                announce(f"admin token, drawn for this start: {token} (set TACIT_ADMIN_TOKEN to choose it)")
+            url = _url(own, options.host)
+            announce(f"listening on {url}{'' if _is_loopback(options.host) else '; put TLS in front of it'}")
+            (opened or (lambda _: None))(url)
+            _run(create_app(store, trainer, admin, options.settings), own)
+        finally:
+            trainer.stop()
+
+
+def _prepare(store: ReportStore, options: ServeOptions, announce: Callable[[str], None]) -> None:
+    """Adopt the policy and add the items."""
+    policy = _adopted(store, options.policy, announce)
+    store.put_items(options.items)
+    announce(f"policy {policy.id[:12]}: {policy.mechanism} on {policy.scale}, epsilon {policy.epsilon} a rating")
+    announce(f"{store.count('items'):,} items, {store.count('reports'):,} reports so far")
 
 
 def _adopted(store: ReportStore, policy: Policy | None, announce: Callable[[str], None]) -> Policy:
@@ -116,7 +117,7 @@ def _folder(store: ReportStore, chosen: Path | None) -> Path:
     return Path("tacit-models") if file is None else file.with_name(f"{file.name}.models")
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """Open the socket, so that a port that is taken is said before anything else happens."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -164,16 +165,3 @@ def config_of(app: ASGIApp) -> uvicorn.Config:
 def _end(*_: object) -> NoReturn:
     """End as after an interrupt, so that everything is closed."""
     sys.exit(0)
-
-
-def _log_to_standard_error() -> None:
-    """Write warnings to standard error: no address, no token and no report is in them."""
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-
-
-def items_of(ids: Sequence[object], titles: Sequence[object]) -> list[Item]:
-    """Make items of two columns; an item that is there twice is refused."""
-    listed = [Item(str(item), str(title)) for item, title in zip(ids, titles, strict=True)]
-    if len({item.id for item in listed}) < len(listed):
-        raise ModelError("an item is listed twice; keep one row of each")
-    return listed

@@ -36,6 +36,8 @@ class Settings:
     """What an operator can choose about the service."""
 
     most_reports_per_device: int = 2000
+    least_reports: int = 20
+    """Of an item, for its popularity to be shown before there is a model."""
     largest_body: int = 2**19
     body_seconds: float = 30.0
     limits: RateLimits = field(default_factory=RateLimits)
@@ -55,6 +57,7 @@ class Service:
     _policies: dict[str, tuple[int, Policy]] = field(default_factory=dict)
     _policies_at: float = -_POLICIES_FRESH
     _kept: dict[str, tuple[float, Any]] = field(default_factory=dict)
+    _turns: dict[str, threading.Lock] = field(default_factory=dict)
 
     @property
     def limits(self) -> RateLimits:
@@ -91,10 +94,11 @@ class Service:
 
     def kept(self, name: str, seconds: float, make: Callable[[], Answer]) -> Answer:
         """Answer a costly question with what was found at most so many seconds ago."""
-        found = self._kept.get(name)
-        if found is None or time.monotonic() - found[0] >= seconds:
-            found = (time.monotonic(), make())
-            self._kept[name] = found
+        with self._turns.setdefault(name, threading.Lock()):  # one looks, the others wait for what it finds
+            found = self._kept.get(name)
+            if found is None or time.monotonic() - found[0] >= seconds:
+                found = (time.monotonic(), make())
+                self._kept[name] = found
         answer: Answer = found[1]
         return answer
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tacit.privacy.exact import decimal_text
+from tacit.provider.store.writing import ACCEPTED, DELETED, DUPLICATE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +23,7 @@ _FRESH_SECONDS_OF_SUMS = 60.0
 _BINS = 20
 _RUNS_SHOWN = 20
 
-_ACCEPTED, _DUPLICATE = "accepted", "duplicate"
+_NOT_REJECTED = {ACCEPTED, DUPLICATE, DELETED}
 
 # What a training process takes before it has read a report, and for each: benchmarks/results/sizing.json.
 _BYTES_TO_BEGIN = 210e6
@@ -64,7 +65,9 @@ def _made(service: Service) -> dict[str, Any]:
 def _hours(tallies: list[tuple[int, str, int]]) -> list[dict[str, Any]]:
     by_hour: dict[int, Counter[str]] = {}
     for hour, code, count in tallies:
-        name = {_ACCEPTED: "accepted", _DUPLICATE: "duplicates"}.get(code, "rejected")
+        if code == DELETED:
+            continue
+        name = {ACCEPTED: "accepted", DUPLICATE: "duplicates"}.get(code, "rejected")
         by_hour.setdefault(hour, Counter())[name] += count
     return [
         {"hour": _hour_text(hour), **{name: sums[name] for name in ("accepted", "duplicates", "rejected")}}
@@ -79,7 +82,7 @@ def _hour_text(hour: int) -> str:
 def _rejections(tallies: list[tuple[int, str, int]]) -> dict[str, int]:
     sums: Counter[str] = Counter()
     for _, code, count in tallies:
-        if code not in {_ACCEPTED, _DUPLICATE}:
+        if code not in _NOT_REJECTED:
             sums[code] += count
     return dict(sorted(sums.items()))
 

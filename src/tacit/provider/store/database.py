@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ _OLDEST_POSTGRES = 15
 _WAIT_SECONDS = 10
 _READERS = 8
 
+_PATIENCE = f"PRAGMA busy_timeout = {_WAIT_SECONDS * 1000}"
 _SQLITE_SETTINGS = (
     "PRAGMA journal_mode = WAL",
     # FULL: an answered report is on the disk even if the power fails next.
@@ -29,7 +31,7 @@ _SQLITE_SETTINGS = (
     "PRAGMA foreign_keys = ON",
     # Deleted rows are overwritten, so that what a person deleted cannot be read off the file.
     "PRAGMA secure_delete = ON",
-    f"PRAGMA busy_timeout = {_WAIT_SECONDS * 1000}",
+    _PATIENCE,
 )
 
 
@@ -59,9 +61,20 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Offer a transaction that reads one state of the database."""
+        """Offer a transaction to read in: on SQLite one state of the database, on PostgreSQL one for each statement."""
         with _told(self.url), self.reader.begin() as connection:
             yield connection
+
+    def log_emptied(self) -> bool:
+        """Move SQLite's log into its file and empty it, unless somebody reads; tell whether that was done."""
+        with _told(self.url), self.writer.connect() as connection:
+            own: Any = connection.connection.driver_connection
+            own.execute("PRAGMA busy_timeout = 0")  # the only writer must not wait for a long read
+            try:
+                busy, *_ = own.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                own.execute(_PATIENCE)
+        return not busy
 
     def close(self) -> None:
         """Give all connections back."""
@@ -102,10 +115,21 @@ def _checked(address: str) -> URL:
         folder = Path(url.database).resolve().parent
         if not folder.is_dir():
             raise StoreError(f"there is no folder {folder} for the database; make it first")
+        _make_private(Path(url.database))
         return url.set(drivername="sqlite+pysqlite")
     if backend == "postgresql":
         return url.set(drivername="postgresql+psycopg")
     raise StoreError(f"{backend} is not a database that tacit knows; {_EXAMPLES}")
+
+
+def _make_private(file: Path) -> None:
+    """Make a new file that only its owner can read; SQLite gives its log the same rights."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return
+    except (OSError, ValueError) as error:
+        raise StoreError(f"cannot make {str(file)!r}: {error}; choose another place for the database") from error
 
 
 def _sqlite(url: URL, begin: str, connections: int) -> Engine:

@@ -57,10 +57,9 @@ def check(database: Database) -> None:
         upgrade(database)
     elif name != newest():
         _refuse_newer(name)
-        address = shown(database.url)
         raise SchemaError(
-            f"{address} has the schema {name}, this tacit needs {newest()}; back it up, then run "
-            f"tacit db upgrade --db {address}"
+            f"{shown(database.url)} has the schema {name}, this tacit needs {newest()}; back it up, then run "
+            "tacit db upgrade with the same --db"
         )
 
 

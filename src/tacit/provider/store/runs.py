@@ -22,7 +22,7 @@ QUEUED, RUNNING, SUCCEEDED, FAILED = "queued", "running", "succeeded", "failed"
 MOST_LISTED = 100
 
 _UNFINISHED = (QUEUED, RUNNING)
-_INTERNAL = ("starts", "memory")
+_INTERNAL = ("starts", "memory", "changes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,8 @@ class Run:
     starts: int = 0
     """How often a process was started for it that did not end by itself, the present one included."""
     memory: int | None = None
+    changes: int | None = None
+    """What `ReportStore.changes` was when it began."""
     """How many bytes the fits are estimated to take; after the end, what the process took at its peak."""
 
     @property

@@ -8,13 +8,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 
-from tacit.errors import StoreError
+from tacit.errors import InvalidInputError, StoreError
 from tacit.privacy.policy import Policy
+from tacit.privacy.report import check_item
 from tacit.provider.store import migrate, schema
 from tacit.provider.store.database import Database, open_database
 from tacit.provider.store.statements import Statements
+from tacit.provider.store.writing import ACCEPTED, DELETED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,16 +26,28 @@ if TYPE_CHECKING:
     from tacit.learning.reports import Part
     from tacit.privacy.scale import RatingScale
 
+LONGEST_TITLE = 500
+
 _CHUNK = 100_000
+_ITEMS_AT_ONCE = 1000
 _MOST_POLICIES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something people rate."""
+    """Something people rate: an id as in reports, and a title to show."""
 
     id: str
     title: str
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be reported on, or not be shown."""
+        check_item(self.id)
+        if len(self.title) > LONGEST_TITLE or not self.title.isprintable():
+            raise InvalidInputError(
+                f"the title of item {self.id} has {len(self.title)} characters, or one that cannot be shown; "
+                f"give at most {LONGEST_TITLE} printable ones"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +103,13 @@ class ReportStore:
 
     def put_items(self, listed: Sequence[Item]) -> tuple[int, int]:
         """Add items, or change their titles; return how many were added and how many changed."""
+        if len({item.id for item in listed}) < len(listed):
+            raise InvalidInputError("an item is listed twice; keep one of each")
+        parts = [listed[first : first + _ITEMS_AT_ONCE] for first in range(0, len(listed), _ITEMS_AT_ONCE)]
+        added, changed = zip(*map(self._put_items, parts), strict=True) if parts else ((), ())
+        return sum(added), sum(changed)
+
+    def _put_items(self, listed: Sequence[Item]) -> tuple[int, int]:
         table, wanted = schema.items, {item.id: item.title for item in listed}
         with self.database.writing() as connection:
             rows = connection.execute(select(table.c.id, table.c.title).where(table.c.id.in_(wanted)))
@@ -177,14 +198,14 @@ class ReportStore:
             counts[total] = counts.get(total, 0) + 1
         return counts
 
-    def popular_items(self, limit: int) -> list[str]:
-        """Return the items with most reports; those without any follow in order of entry."""
+    def popular_items(self, limit: int, *, least: int) -> list[str]:
+        """Return the items with most reports; those with fewer than `least`, which might tell of one, as entered."""
         items, reports = schema.items, schema.reports
         counts = select(reports.c.item, func.count().label("count")).group_by(reports.c.item).subquery()
         counted = (
             select(items.c.id)
             .join(counts, counts.c.item == items.c.key, isouter=True)
-            .order_by(func.coalesce(counts.c.count, 0).desc(), items.c.key)
+            .order_by(case((counts.c.count >= least, counts.c.count), else_=0).desc(), items.c.key)
             .limit(limit)
         )
         with self.database.reading() as connection:
@@ -196,6 +217,13 @@ class ReportStore:
         wanted = select(table).where(table.c.hour >= since).order_by(table.c.hour, table.c.code)
         with self.database.reading() as connection:
             return [(hour, code, count) for hour, code, count in connection.execute(wanted)]
+
+    def changes(self) -> int:
+        """Return a number that grows with every report stored and every device deleted."""
+        table = schema.tallies
+        wanted = select(func.coalesce(func.sum(table.c.count), 0)).where(table.c.code.in_((ACCEPTED, DELETED)))
+        with self.database.reading() as connection:
+            return int(connection.execute(wanted).scalar_one())
 
     def secret(self, name: str) -> bytes:
         """Return a secret of this store, drawn when it is first asked for."""

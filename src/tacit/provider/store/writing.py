@@ -15,7 +15,7 @@ from tacit.provider.store.schema import devices, items, reports
 from tacit.provider.store.statements import Statements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sqlalchemy import Connection
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Row = tuple[int, int, int, int, int]  # device, item, revision, policy, symbol
 
-ACCEPTED, DUPLICATE = "accepted", "duplicate"
+ACCEPTED, DUPLICATE, DELETED = "accepted", "duplicate", "device-deleted"
 UNKNOWN_ITEM, UNKNOWN_SYMBOL, TOO_MANY = "unknown-item", "unknown-symbol", "too-many-reports"
 
 _MOST_REMEMBERED = 200_000
@@ -65,11 +65,12 @@ class Outcome:
 class Remembered(OrderedDict[Key, Value], Generic[Key, Value]):
     """The newest entries of a lookup, so that memory stays bounded."""
 
-    def remember(self, key: Key, value: Value) -> None:
-        """Keep an entry, and forget the oldest when there are too many."""
-        self[key] = value
-        self.move_to_end(key)
-        if len(self) > _MOST_REMEMBERED:
+    def remember(self, entries: Mapping[Key, Value]) -> None:
+        """Keep entries, and forget the oldest when there are too many."""
+        for key, value in entries.items():
+            self[key] = value
+            self.move_to_end(key)
+        while len(self) > _MOST_REMEMBERED:
             self.popitem(last=False)
 
 
@@ -77,8 +78,8 @@ class Remembered(OrderedDict[Key, Value], Generic[Key, Value]):
 class GroupWriter:
     """Stores groups of batches. To be used by one thread at a time.
 
-    What it remembers of the database, keys and numbers of reports, is checked by the database's own constraints: if
-    another provider deleted a device meanwhile, it forgets everything and tries once more.
+    What it remembers of the database, keys and numbers of reports, was committed, and is checked by the database's own
+    constraints: if another provider deleted a device meanwhile, it forgets everything and tries once more.
     """
 
     database: Database
@@ -87,6 +88,7 @@ class GroupWriter:
     _item_keys: Remembered[str, int] = field(default_factory=Remembered)
     _devices: Remembered[bytes, tuple[int, int]] = field(default_factory=Remembered)
     """The key of a device and its number of reports."""
+    _log_is_due: bool = False
 
     def __post_init__(self) -> None:
         """Prepare the statements."""
@@ -99,13 +101,9 @@ class GroupWriter:
         except StoreError as error:
             if not isinstance(error.__cause__, IntegrityError):
                 raise
-        self.forget()
-        return self._store(batches, noted)
-
-    def forget(self) -> None:
-        """Forget what is remembered of the database."""
         self._item_keys.clear()
         self._devices.clear()
+        return self._store(batches, noted)
 
     def delete_device(self, token_hash: bytes) -> bool:
         """Delete a device and all its reports; tell whether there was one."""
@@ -115,59 +113,66 @@ class GroupWriter:
             if key is not None:
                 connection.execute(delete(reports).where(reports.c.device == key))
                 connection.execute(delete(devices).where(devices.c.key == key))
-        if key is not None and self.database.is_sqlite:
-            with self.database.writer.connect() as connection:
-                # What was deleted must not stay readable in the log either; readers may make it wait.
-                connection.connection.driver_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # type: ignore[union-attr] # a live connection
+                self._tally(connection, Counter({DELETED: 1}))
+        if key is not None:
+            self._log_is_due = self.database.is_sqlite
+            self.tidy()
         return key is not None
+
+    @property
+    def is_tidy(self) -> bool:
+        """Whether nothing that was deleted is left in SQLite's log."""
+        return not self._log_is_due
+
+    def tidy(self) -> None:
+        """Empty SQLite's log after a deletion; whoever still reads from it is not waited for, but tried again."""
+        if self._log_is_due:
+            self._log_is_due = not self.database.log_emptied()
 
     def _store(self, batches: Sequence[Batch], noted: Counter[str] | None) -> list[Outcome]:
         with self.database.writing() as connection:
-            self._learn_items(connection, {one.item for batch in batches for one in batch.said})
-            self._learn_devices(connection, batches)
-            drafts = [self._draft(connection, batch) for batch in batches]
+            known = self._keys_of(connection, {one.item for batch in batches for one in batch.said})
+            met = self._devices_of(connection, [batch for batch in batches if _says_something(batch, known)])
+            drafts = [self._draft(connection, batch, known, met) for batch in batches]
             stored = self._insert(connection, [row for draft in drafts for row in draft.rows])
             outcomes = [draft.outcome(stored) for draft in drafts]
-            self._tally(connection, outcomes, noted)
-        for batch, draft in zip(batches, drafts, strict=True):
-            if draft.rows:
-                key, count = self._devices[batch.token_hash]
-                self._devices.remember(batch.token_hash, (key, count + stored[key]))
+            self._tally(connection, _counts_of(outcomes) + (noted or Counter()))
+        self._item_keys.remember(known)
+        self._devices.remember({token_hash: (key, count + stored[key]) for token_hash, (key, count) in met.items()})
         return outcomes
 
-    def _learn_items(self, connection: Connection, wanted: set[str]) -> None:
+    def _keys_of(self, connection: Connection, wanted: set[str]) -> dict[str, int]:
+        """Return the keys of those items that are listed."""
+        keys = {item: self._item_keys[item] for item in wanted if item in self._item_keys}
         # What is not printable is never listed, and half a character would not even reach the database.
-        missing = [item for item in wanted if item not in self._item_keys and item.isprintable()]
+        missing = [item for item in wanted if item not in keys and item.isprintable()]
         if missing:
-            found = connection.execute(select(items.c.id, items.c.key).where(items.c.id.in_(missing)))
-            for item, key in found:
-                self._item_keys.remember(item, key)
+            keys |= dict(connection.execute(select(items.c.id, items.c.key).where(items.c.id.in_(missing))).all())
+        return keys
 
-    def _learn_devices(self, connection: Connection, batches: Sequence[Batch]) -> None:
-        missing = {batch.token_hash for batch in batches if self._is_news(batch)}
+    def _devices_of(self, connection: Connection, batches: Sequence[Batch]) -> dict[bytes, tuple[int, int]]:
+        """Return the keys and numbers of reports of devices, new ones included."""
+        wanted = [batch.token_hash for batch in batches]
+        met = {token_hash: self._devices[token_hash] for token_hash in wanted if token_hash in self._devices}
+        missing = sorted(set(wanted) - met.keys())
         if not missing:
-            return
-        connection.execute(self._statements.add_devices, [{"token_hash": one} for one in sorted(missing)])
+            return met
+        connection.execute(self._statements.add_devices, [{"token_hash": one} for one in missing])
         counted = (
             select(devices.c.token_hash, devices.c.key, func.count(reports.c.device))
             .join(reports, isouter=True)
             .where(devices.c.token_hash.in_(missing))
             .group_by(devices.c.key, devices.c.token_hash)
         )
-        for token_hash, key, count in connection.execute(counted):
-            self._devices.remember(bytes(token_hash), (key, count))
+        return met | {bytes(token_hash): (key, count) for token_hash, key, count in connection.execute(counted)}
 
-    def _is_news(self, batch: Batch) -> bool:
-        """Tell whether a batch is of a device not met yet, and says something that can be stored."""
-        return batch.token_hash not in self._devices and any(
-            one.item in self._item_keys and one.symbol < batch.symbols for one in batch.said
-        )
-
-    def _draft(self, connection: Connection, batch: Batch) -> _Draft:
+    def _draft(
+        self, connection: Connection, batch: Batch, known: Mapping[str, int], met: Mapping[bytes, tuple[int, int]]
+    ) -> _Draft:
         draft = _Draft()
-        key, count = self._devices.get(batch.token_hash, (0, 0))
+        key, count = met.get(batch.token_hash, (0, 0))
         for index, one in enumerate(batch.said):
-            item = self._item_keys.get(one.item)
+            item = known.get(one.item)
             if item is None:
                 draft.rejected.append((index, UNKNOWN_ITEM))
             elif one.symbol >= batch.symbols:
@@ -185,12 +190,7 @@ class GroupWriter:
             return Counter()
         return Counter(connection.scalars(self._statements.add_reports, self._statements.given(given)))
 
-    def _tally(self, connection: Connection, outcomes: Sequence[Outcome], noted: Counter[str] | None) -> None:
-        counts = Counter(noted or {})
-        for outcome in outcomes:
-            counts[ACCEPTED] += outcome.accepted
-            counts[DUPLICATE] += outcome.duplicates
-            counts.update(code for _, code in outcome.rejected)
+    def _tally(self, connection: Connection, counts: Counter[str]) -> None:
         hour = int(time.time()) // _SECONDS_PER_HOUR
         rows = [{"hour": hour, "code": code, "count": count} for code, count in sorted(counts.items()) if count]
         if rows:
@@ -226,6 +226,20 @@ class _Draft:
     def outcome(self, stored: Counter[int]) -> Outcome:
         accepted = stored[self.rows[0][0]] if self.rows else 0
         return Outcome(accepted, len(self.rows) - accepted, tuple(self.rejected))
+
+
+def _says_something(batch: Batch, known: Mapping[str, int]) -> bool:
+    """Tell whether anything in a batch can be stored; a device that says nothing else is not kept."""
+    return any(one.item in known and one.symbol < batch.symbols for one in batch.said)
+
+
+def _counts_of(outcomes: Sequence[Outcome]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts[ACCEPTED] += outcome.accepted
+        counts[DUPLICATE] += outcome.duplicates
+        counts.update(code for _, code in outcome.rejected)
+    return counts
 
 
 def _pairs_of(connection: Connection, device: int) -> set[tuple[int, int]]:

@@ -9,7 +9,6 @@ are left out until they are not.
 from __future__ import annotations
 
 import hashlib
-import secrets
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +57,6 @@ class InfluenceLimits:
             if not 0 < chance <= _MOST_CHANCE:
                 msg = f"a chance of {chance} to leave out the honest is not above 0 and up to {_MOST_CHANCE}"
                 raise InvalidInputError(f"{msg}; choose a small one")
-
-    @classmethod
-    def fresh(cls) -> InfluenceLimits:
-        """Return the usual limits with a new key; keep it, or the next training hears other reports."""
-        return cls(secrets.token_bytes(_KEY_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

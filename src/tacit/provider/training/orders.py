@@ -19,7 +19,7 @@ class Orders:
     """The address, password included."""
     influence_key: str = field(repr=False)
     """The secret, in hexadecimal digits, that decides which reports of a busy device are heard."""
-    most_reports: int
+    most_heard: int
     """How many reports of one device are heard."""
     least_reports: int
     """Items with fewer reports are not made public."""

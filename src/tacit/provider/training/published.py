@@ -32,7 +32,6 @@ class PublishedModel:
     """The same, compressed."""
     items_etag: str
     """The SHA-256 of the item model on the wire, in hexadecimal digits."""
-    quality: dict[str, Any] | None
     document: dict[str, Any]
     """What is said about it."""
 
@@ -55,8 +54,4 @@ class PublishedModel:
             "bytes": len(items),
         }
         digest = hashlib.sha256(items).hexdigest()
-        return cls(run.id, model, items, gzip.compress(items, mtime=0), digest, run.quality, document)
-
-    def covers(self, device: int) -> bool:
-        """Tell whether it was learned from reports of a device, given by its key in the store."""
-        return self.model.users.index_of(device) is not None
+        return cls(run.id, model, items, gzip.compress(items, mtime=0), digest, document)

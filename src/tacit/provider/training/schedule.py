@@ -39,11 +39,12 @@ class Schedule:
 
     seconds: float
     count: Callable[[], int]
-    """How many reports there are."""
+    """How many changes there were, reports stored and devices deleted."""
     first_at: int = 100
+    counted: int | None = None
+    """How many there were when the last run began."""
     clock: Callable[[], float] = time.monotonic
     _began: float = field(init=False)
-    _counted: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Begin now."""
@@ -51,15 +52,15 @@ class Schedule:
 
     def began(self) -> None:
         """Note that a run begins."""
-        self._began, self._counted = self.clock(), self.count()
+        self._began, self.counted = self.clock(), self.count()
 
     def due(self, *, has_model: bool) -> bool:
         """Tell whether to train now."""
-        if self._counted is None and not has_model and self.count() >= self.first_at:
+        if self.counted is None and not has_model and self.count() >= self.first_at:
             return True
         if self.clock() - self._began < self.seconds:
             return False
-        if self.count() not in {0, self._counted}:
+        if self.count() not in {0, self.counted}:
             return True
         self._began = self.clock()
         return False

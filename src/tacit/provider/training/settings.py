@@ -12,9 +12,9 @@ class TrainingSettings:
     threads: int | None = None
     """Of a training process; by default one less than there are cores, but one at least."""
     least_reports: int = 20
-    """Items with fewer reports are not made public, as long as any have so many."""
-    most_reports: int = 500
-    """How many reports of one device are heard."""
+    """Items with fewer reports are not made public; a run where no item has so many fails."""
+    most_heard: int = 500
+    """How many reports of one device are learned from; more may be stored."""
     most_memory: int | None = None
     """How many bytes a run may take; None is what the machine has left."""
     retrain_every: float | None = None

@@ -21,7 +21,6 @@ from tacit.provider.training.settings import TrainingSettings
 from tacit.provider.training.shelf import ModelShelf
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tacit.provider.store import ReportStore
@@ -48,8 +47,6 @@ class Trainer:
         run_store: RunStore,
         folder: Path,
         settings: TrainingSettings | None = None,
-        *,
-        count_reports: Callable[[], int] | None = None,
     ) -> None:
         """Prepare it; nothing happens before `start`.
 
@@ -58,13 +55,11 @@ class Trainer:
             run_store: Where runs are noted.
             folder: Where runs have their folders; made if it is not there.
             settings: How to train.
-            count_reports: Counts what the schedule compares, to skip runs when nothing changed; by default all
-                reports in the store.
         """
         self._store, self._runs, self._folder = store, run_store, folder
         self._settings = settings or TrainingSettings()
         self._shelf = ModelShelf(run_store, folder)
-        self._schedule = self._make_schedule(count_reports or (lambda: store.count("reports")))
+        self._schedule: Schedule | None = None
         self._process: TrainingProcess | None = None
         self._lock: IO[bytes] | None = None
         self._starting = threading.Lock()
@@ -88,6 +83,7 @@ class Trainer:
         self._lock = _locked(self._folder)
         try:
             self._shelf.restore()
+            self._schedule = self._make_schedule()
             self._thread.start()
         except BaseException:
             self.stop()
@@ -118,16 +114,18 @@ class Trainer:
             self._lock.close()
             self._lock = None
 
-    def _make_schedule(self, count: Callable[[], int]) -> Schedule | None:
-        every = self._settings.retrain_every
-        return None if every is None else Schedule(every, count, self._settings.first_run_at)
+    def _make_schedule(self) -> Schedule | None:
+        every, done = self._settings.retrain_every, self._runs.succeeded()
+        if every is None:
+            return None
+        return Schedule(every, self._store.changes, self._settings.first_run_at, done[0].changes if done else None)
 
     def _make_orders(self) -> Orders:
         settings = self._settings
         return Orders(
             database=self._store.database.url.render_as_string(hide_password=False),
             influence_key=self._store.secret(_INFLUENCE).hex(),
-            most_reports=settings.most_reports,
+            most_heard=settings.most_heard,
             least_reports=settings.least_reports,
             threads=settings.threads or max(default_threads() - 1, 1),
             most_memory=settings.most_memory,
@@ -180,7 +178,8 @@ class Trainer:
         with self._starting:
             if self._stopping.is_set():
                 return None
-            self._runs.update(run.id, state=RUNNING, starts=run.starts + 1)
+            changes = self._store.changes() if run.changes is None else run.changes  # it may go on from its snapshot
+            self._runs.update(run.id, state=RUNNING, starts=run.starts + 1, changes=changes)
             self._process = TrainingProcess(folder, orders)
         return self._process
 

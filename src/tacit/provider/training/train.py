@@ -39,6 +39,7 @@ def train(folder: RunFolder, orders: Orders, say: Say) -> None:
     options = checked_options(request)
     parts = _snapshot(folder, orders)
     matrix = ReportMatrix.of_parts(parts)
+    _check_public(matrix, orders.least_reports)
     memory = check_memory(matrix, options, orders.most_memory)
     devices, items = matrix.shape
     say(DATA, reports=matrix.reports, devices=devices, items=items, of_iterations=_limit_of(options), memory=memory)
@@ -46,9 +47,8 @@ def train(folder: RunFolder, orders: Orders, say: Say) -> None:
     training = _Training(folder.checkpoint, options, int(request.seed or 0), orders.threads, say)
     measured = training.measured(parts)
     model = training.fitted(matrix, "all")
-    least = _least_reports(matrix, orders.least_reports)
     shutil.rmtree(folder.model, ignore_errors=True)  # of an attempt that was cut off after it
-    model.save(folder.model, least_reports=least)
+    model.save(folder.model, least_reports=orders.least_reports)
     trace, peak = model.trace.to_document(), peak_memory()
     note(f"the whole run took {peak / 1e6:.0f} MB of memory at its peak")
     say(DONE, quality=measured, objective=trace["objective"], likelihood=trace["likelihood"], memory=peak)
@@ -120,7 +120,7 @@ def _heard(store: ReportStore, orders: Orders) -> list[Part]:
     parts = store.latest_reports()
     if not parts:
         raise RunError("there are no reports to learn from; wait until devices have sent some")
-    heard = bounded(parts, InfluenceLimits(bytes.fromhex(orders.influence_key), orders.most_reports))
+    heard = bounded(parts, InfluenceLimits(bytes.fromhex(orders.influence_key), orders.most_heard))
     if heard.left_out.reports:
         counts = ", ".join(
             f"{name.replace('_', ' ')} {count}" for name, count in heard.left_out.to_document().items() if count
@@ -136,9 +136,8 @@ def _limit_of(options: Options) -> int:
     return int(getattr(options, "iterations", getattr(options, "epochs", 1)))
 
 
-def _least_reports(matrix: ReportMatrix, wanted: int) -> int:
-    """Return how many reports make an item public, fewer than wanted if no item had so many."""
+def _check_public(matrix: ReportMatrix, least: int) -> None:
+    """Refuse to learn what could not be published: who rated an item with few reports can be told."""
     most = int(matrix.by_item.counts().max())
-    if most < wanted:
-        note(f"no item has {wanted} reports yet: items with {most} are public, which hides who rated them less well")
-    return min(wanted, most)
+    if most < least:
+        raise RunError(f"no item has {least} reports yet, the most is {most}; wait for more, or lower --least-reports")

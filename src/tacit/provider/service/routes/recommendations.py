@@ -124,13 +124,13 @@ def _public_items(published_model: PublishedModel) -> frozenset[str]:
 
 
 def _popular(service: Service, n: int, leave_out: set[str]) -> Recommended:
-    model = service.trainer.published
+    model, store = service.trainer.published, service.store
     if model is None:
-        names = service.kept("popular", _POPULAR_FOR_SECONDS, lambda: service.store.popular_items(_POPULAR))
+        least = service.settings.least_reports
+        names = service.kept("popular", _POPULAR_FOR_SECONDS, lambda: store.popular_items(_POPULAR, least=least))
     else:
-        public = min(
-            _POPULAR, model.document["published_items"]
-        )  # the rest is in an order that tells of single reports
+        # The rest is in an order that tells of single reports.
+        public = min(_POPULAR, model.document["published_items"])
         names = [str(name) for name in model.model.items.ids[:public].tolist()]  # by falling number of reports
     shown = [name for name in names if name not in leave_out][:n]
     return Recommended(

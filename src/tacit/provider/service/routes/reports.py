@@ -68,8 +68,9 @@ async def take_reports(request: Request, service: ServiceOf, device: DeviceOf) -
     """
     body = await request.body()
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    batch = batch_of(body, media_type, device, await service.known_policies())
-    outcome = await service.collector.submit(batch)
+    with service.collector.arriving(device):
+        batch = batch_of(body, media_type, device, await service.known_policies())
+        outcome = await service.collector.submit(batch)
     _count(service, outcome)
     rejected = [{"index": index, "code": code} for index, code in outcome.rejected]
     return JSONResponse({"accepted": outcome.accepted, "duplicates": outcome.duplicates, "rejected": rejected})

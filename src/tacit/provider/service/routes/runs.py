@@ -54,7 +54,7 @@ def show_run(service: ServiceOf, response: Response, run_id: RunId) -> RunDocume
     responses=documented("unauthorised", "forbidden", "not-found"),
 )
 def show_log(service: ServiceOf, run_id: RunId) -> str:
-    """Return what a run wrote down, its last 100 kB."""
+    """Return what a run wrote down, its last megabyte."""
     run = _found(service.runs.get(run_id), run_id)
     return service.trainer.log_of(run.id)
 
