@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sqlalchemy import case, func, select
 
 from tacit.errors import InvalidInputError, StoreError
@@ -15,20 +14,18 @@ from tacit.privacy.policy import Policy
 from tacit.privacy.report import check_item
 from tacit.provider.store import migrate, schema
 from tacit.provider.store.database import Database, open_database
+from tacit.provider.store.latest import latest_reports
 from tacit.provider.store.statements import Statements
 from tacit.provider.store.writing import ACCEPTED, DELETED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from tacit.learning.reports import Part
     from tacit.privacy.scale import RatingScale
 
 LONGEST_TITLE = 500
 
-_CHUNK = 100_000
 _ITEMS_AT_ONCE = 1000
 _MOST_POLICIES = 1000
 
@@ -156,25 +153,7 @@ class ReportStore:
 
     def latest_reports(self) -> list[Part]:
         """Return the newest report of every device on every item: users, items, symbols and policy, by policy."""
-        table = schema.reports
-        wanted = select(table.c.device, table.c.item, table.c.policy, table.c.symbol).order_by(
-            table.c.device, table.c.item, table.c.revision
-        )
-        with self.database.reading() as connection:
-            rows = connection.execution_options(stream_results=True, yield_per=_CHUNK).execute(wanted)
-            chunks = [np.array(chunk, dtype=np.int64).reshape(-1, 4) for chunk in map(list, rows.partitions())]
-            names = dict(connection.execute(select(schema.items.c.key, schema.items.c.id)).all())
-        return self._parts(_newest(chunks), names)
-
-    def _parts(self, rows: NDArray[np.int64], names: dict[int, str]) -> list[Part]:
-        parts: list[Part] = []
-        for key, policy in self.policies().items():
-            own = rows[rows[:, 2] == key]
-            if len(own):
-                listed, codes = np.unique(own[:, 1], return_inverse=True)
-                texts = np.array([names[one] for one in listed.tolist()], dtype=object)
-                parts.append((own[:, 0].copy(), texts[codes], own[:, 3].copy(), policy))
-        return parts
+        return latest_reports(self.database, self.policies())
 
     def reports_by_policy(self) -> dict[str, int]:
         """Count the reports made under each policy."""
@@ -253,13 +232,3 @@ def _check_rotation(policy: Policy, known: Sequence[str], scale: RatingScale) ->
         )
     if len(known) >= _MOST_POLICIES:
         raise StoreError(f"{len(known)} policies are the limit; start a new database")
-
-
-def _newest(chunks: list[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Keep the last of the rows with equal device and item, which come one after the other."""
-    if not chunks:
-        return np.empty((0, 4), dtype=np.int64)
-    rows = np.concatenate(chunks)
-    pairs = rows[:, :2]
-    last = np.append((pairs[1:] != pairs[:-1]).any(axis=1), np.ones(min(len(rows), 1), dtype=bool))
-    return np.asarray(rows[last])
