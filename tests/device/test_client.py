@@ -67,6 +67,8 @@ class HonestProvider:
         self.requests: list[tuple[str, str, dict[str, str], bytes]] = []
         self.failures: list[tuple[int, dict[str, str], bytes]] = []
         self.connections = 0
+        self.hung_up = 0
+        self.askers: list[tuple[int, str | None]] = []
         self.page = 2000
 
     def answer(  # noqa: PLR0911 - one for each path
@@ -170,9 +172,14 @@ def served(provider: HonestProvider, *, encrypted: bool = False) -> Iterator[str
             provider.connections += 1
             super().setup()
 
+        def finish(self) -> None:
+            super().finish()
+            provider.hung_up += 1
+
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             headers = {name.lower(): value for name, value in self.headers.items()}
+            provider.askers.append((self.client_address[1], headers.get("authorization")))
             status, answered, content = provider.answer(self.command, self.path, headers, body)
             self.send_response(status)
             for name, value in answered.items():
@@ -349,6 +356,41 @@ def test_only_what_needs_the_token_carries_it(client: Client, provider: HonestPr
     signed = [target for _, target, headers, _ in provider.requests if "authorization" in headers]
     assert signed == ["/v1/reports", "/v1/recommendations?n=1"]
     assert all("cookie" not in headers for _, _, headers, _ in provider.requests)
+
+
+def test_no_connection_shows_that_two_questions_are_one_devices(client: Client, provider: HonestProvider) -> None:
+    for _ in range(2):
+        client.consent()
+        client.rate(1, 5)
+        client.send()
+        client.items()
+        client.recommendations(1)
+        client.rank_items()
+        client.stored()
+        client.delete_everything()
+    askers = set(provider.askers)
+    assert {token is None for _, token in askers} == {True, False}
+    assert len(askers) == len({port for port, _ in askers}) == len({token for _, token in askers}) == 3
+    assert provider.connections == 3
+    client.close()
+    end = time.monotonic() + 5
+    while provider.hung_up < 3 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert provider.hung_up == 3
+
+
+def test_a_connection_is_opened_when_it_is_needed_and_fails_alone(client: Client, provider: HonestProvider) -> None:
+    client.policy()
+    assert provider.connections == 1
+    client.recommendations(1)
+    assert provider.connections == 2
+    provider.failures = [(200, {"Content-Encoding": "br"}, b"x")]
+    with pytest.raises(ProviderError, match="compresses"):
+        client.policy()
+    client.recommendations(1)
+    assert provider.connections == 2
+    client.policy()
+    assert provider.connections == 3
 
 
 def test_the_token_is_for_nobody_else(client: Client, token_file: Path) -> None:
@@ -914,11 +956,11 @@ def test_a_catalogue_without_an_end_is_refused(
     client: Client, provider: HonestProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = said({"items": [{"item": "1", "title": "x"}], "next": "1", "total": 1})
-    monkeypatch.setattr("tacit.device.client.MOST_PAGES", 20)
+    monkeypatch.setattr("tacit.device.published.MOST_PAGES", 20)
     provider.failures = [page] * 50
     with pytest.raises(ProviderError, match="20 pages"):
         client.items()
-    monkeypatch.setattr("tacit.device.client.LARGEST_CATALOGUE", 3 * len(page[2]))
+    monkeypatch.setattr("tacit.device.published.LARGEST_CATALOGUE", 3 * len(page[2]))
     with pytest.raises(ProviderError) as caught:
         client.items()
     assert caught.value.code == "too-large"

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tacit.device.account import load_account, save_account
-from tacit.device.answers import (
-    LARGEST_PAGE,
-    LARGEST_STORE,
-    Sent,
-    Stored,
-    page_of,
-    problem_of,
-    recommendations_of,
-    sent_of,
-    stored_of,
-)
-from tacit.device.exchange import Request
+from tacit.device.answers import LARGEST_STORE, Sent, Stored, problem_of, recommendations_of, sent_of, stored_of
+from tacit.device.exchange import NO_CONTENT, OK, Request
+from tacit.device.published import Published
 from tacit.errors import DeviceError, PolicyError, ProviderError
 from tacit.privacy.compact import encode_compact
 from tacit.privacy.exact import parse_canonical_decimal
-from tacit.privacy.item_wire import LARGEST_ITEMS, MEDIA_TYPE, decode_items
-from tacit.privacy.policy import LARGEST_DOCUMENT, Policy
 from tacit.privacy.report import MOST_REPORTS
 
 if TYPE_CHECKING:
@@ -37,17 +25,11 @@ if TYPE_CHECKING:
     from tacit.device.device import Device
     from tacit.device.exchange import Answer
     from tacit.device.ranking import PersonalRanking
-    from tacit.privacy.item_model import ItemModel
+    from tacit.privacy.policy import Policy
     from tacit.privacy.report import Report
 
 COMPACT = "application/vnd.tacit.reports"
 MOST_RECOMMENDED = 1000
-MOST_PAGES = 1000
-LARGEST_CATALOGUE = 64 * 2**20
-
-_OK, _NO_CONTENT, _NOT_MODIFIED, _NOT_FOUND = 200, 204, 304, 404
-_PAGE = 10_000
-_ETAG = re.compile(r'(W/)?"[!\x23-\x7e]{1,200}"')
 
 
 class Client:
@@ -86,8 +68,7 @@ class Client:
         self._device = device
         self._file = Path(token_file)
         self._lock = threading.RLock()
-        # Kept while this client is, not on disk: by an ETag of its own a device could be recognised for good.
-        self._items: tuple[str, ItemModel] | None = None
+        self._published = Published(self._ask)
 
     def __enter__(self) -> Self:
         return self
@@ -104,7 +85,7 @@ class Client:
     def policy(self) -> Policy:
         """Fetch the provider's current policy and verify it; it is not obeyed by that."""
         with self._lock:
-            return Policy.from_json(self._ask(Request("GET", "/v1/policy", most=LARGEST_DOCUMENT)).body)
+            return self._published.policy()
 
     def consent(self, expected: str | None = None) -> Policy:
         """Fetch and verify the current policy, and agree to report under it.
@@ -144,15 +125,7 @@ class Client:
     def rank_items(self) -> PersonalRanking:
         """Fetch the item model, unless it is known, and rank on this device; the ratings stay here."""
         with self._lock:
-            known = {} if self._items is None else {"If-None-Match": self._items[0]}
-            request = Request("GET", "/v1/model/items", headers={"Accept": MEDIA_TYPE, **known}, most=LARGEST_ITEMS)
-            answer = self._ask(request, also=_NOT_MODIFIED)
-            if answer.status == _NOT_MODIFIED and self._items is not None:
-                return self._device.rank_items(self._items[1])
-            model = decode_items(answer.body)
-            etag = answer.headers.get("etag", "")
-            self._items = (etag, model) if _ETAG.fullmatch(etag) else None
-            return self._device.rank_items(model)
+            return self._device.rank_items(self._published.item_model())
 
     def recommendations(self, n: int = 10) -> Recommendations:
         """Ask for the list that the provider makes from this device's reports; `rank_items` knows more."""
@@ -164,19 +137,8 @@ class Client:
 
     def items(self) -> list[ListedItem]:
         """Fetch the provider's catalogue."""
-        found: list[ListedItem] = []
-        query: dict[str, str | int] = {"limit": _PAGE}
-        left = LARGEST_CATALOGUE
         with self._lock:
-            for _ in range(MOST_PAGES):
-                answer = self._ask(Request("GET", "/v1/items", query=query, most=min(left, LARGEST_PAGE)))
-                page, after = page_of(answer)
-                found.extend(page)
-                if after is None:
-                    return found
-                left -= len(answer.body)
-                query["after"] = after
-        raise ProviderError(f"the provider's catalogue has more than {MOST_PAGES} pages; refused", code="too-large")
+            return self._published.items()
 
     def stored(self) -> Stored:
         """Ask what the provider keeps about this device."""
@@ -207,7 +169,9 @@ class Client:
             self._device.withdraw()
 
     def _send_under(self, policy_id: str, reports: list[Report]) -> Sent:
-        policy = self._policy_of(policy_id)
+        current = self._device.policy
+        known = current is not None and current.id == policy_id
+        policy = current if known else self._published.earlier_policy(policy_id)
         if policy is None:
             return Sent(unsendable=len(reports))
         total = Sent()
@@ -227,19 +191,6 @@ class Client:
         save_account(self._file, self._account().acknowledging(kept))
         return sent
 
-    def _policy_of(self, policy_id: str) -> Policy | None:
-        """Return the policy of some reports; an earlier one is fetched, and told by its hash."""
-        current = self._device.policy
-        if current is not None and current.id == policy_id:
-            return current
-        answer = self._ask(Request("GET", f"/v1/policies/{policy_id}", most=LARGEST_DOCUMENT), also=_NOT_FOUND)
-        if answer.status == _NOT_FOUND:
-            return None
-        policy = Policy.from_json(answer.body)
-        if policy.id != policy_id:
-            raise PolicyError(f"the provider gives policy {policy.id} for {policy_id}; refused")
-        return policy
-
     def _account(self) -> Account:
         return load_account(self._file, self._transport.base_url)
 
@@ -251,9 +202,9 @@ class Client:
             save_account(self._file, known)
         return str(known.token)
 
-    def _ask(self, request: Request, *, also: int | None = None) -> Answer:
+    def _ask(self, request: Request) -> Answer:
         """Return an answer that is one, or has the other status that is looked for; a redirect leads nowhere."""
         answer = self._transport.ask(request)
-        if answer.status not in {_OK, _NO_CONTENT, also}:
+        if answer.status not in {OK, NO_CONTENT, request.also}:
             raise problem_of(answer, request.token)
         return answer

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 LARGEST_ANSWER = 2**20
+OK, NO_CONTENT, NOT_MODIFIED, NOT_FOUND = 200, 204, 304, 404
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Request:
     """Who asks; most requests do without."""
     most: int = LARGEST_ANSWER
     """Bytes that the answer may have."""
+    also: int | None = None
+    """A status that is looked for besides success."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,11 @@ _GZIP = 31
 
 
 class Transport:
-    """A connection to one provider, kept open between requests."""
+    """Connections to one provider, kept open between requests.
+
+    Each token has one of its own, and so has whatever is asked without: over a shared one the provider would know
+    that it is the same device that asks.
+    """
 
     def __init__(self, base_url: str, *, seconds: float, authority: str | Path | None, plain_http: bool) -> None:
         """Check the address; nothing is sent yet.
@@ -56,13 +60,12 @@ class Transport:
             raise DeviceError(f"{seconds} seconds for an answer are not above 0 and up to {MOST_SECONDS}; give such")
         self._seconds = seconds
         self._trusted = _trusted(authority) if self._address.encrypted else None
-        self._connection: http.client.HTTPConnection | None = None
+        self._connections: dict[str | None, http.client.HTTPConnection] = {}
 
     def close(self) -> None:
         """Hang up; the next request connects again."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        for token in list(self._connections):
+            self._hang_up(token)
 
     @property
     def base_url(self) -> str:
@@ -91,28 +94,28 @@ class Transport:
         try:
             return self._exchange(request)
         except ssl.SSLCertVerificationError as error:
-            self.close()
+            self._hang_up(request.token)
             msg = f"{self.base_url} cannot be trusted: {error.verify_message}; check the address and its certificate"
             raise ProviderError(msg, code="unreachable") from error
         except TimeoutError as error:
-            self.close()
+            self._hang_up(request.token)
             msg = f"{self.base_url} took longer than {self._seconds:g} seconds; try again later"
             raise ProviderError(msg, code="too-slow") from error
         except (OSError, http.client.IncompleteRead) as error:
-            self.close()
+            self._hang_up(request.token)
             raise _NotReachedError(
                 reason_of(error) if isinstance(error, OSError) else "its answer broke off"
             ) from error
         except (http.client.HTTPException, ValueError) as error:
-            self.close()
+            self._hang_up(request.token)
             msg = f"{self.base_url} does not answer in usable HTTP ({type(error).__name__}); check the address"
             raise ProviderError(msg) from error
         except BaseException:
-            self.close()  # what is left of this answer must not be taken for the next
+            self._hang_up(request.token)  # what is left of this answer must not be taken for the next
             raise
 
     def _exchange(self, request: Request) -> Answer:
-        connection = self._connected()
+        connection = self._connected(request.token)
         target = f"{self._address.prefix}{request.path}" + (f"?{urlencode(request.query)}" if request.query else "")
         connection.request(request.method, target, body=request.body, headers=_headers(request))
         with connection.getresponse() as response:
@@ -120,20 +123,27 @@ class Transport:
             content = _limited(response, request.most, self.base_url)
         return Answer(response.status, found, _unpacked(content, found, request.most, self.base_url))
 
-    def _connected(self) -> http.client.HTTPConnection:
-        if self._connection is None:
-            if self._trusted is None:
-                self._connection = http.client.HTTPConnection(
-                    self._address.host, self._address.port, timeout=self._seconds
-                )
-            else:
-                self._connection = http.client.HTTPSConnection(
-                    self._address.host, self._address.port, timeout=self._seconds, context=self._trusted
-                )
-            self._connection.response_class = _TimedResponse
-        if self._connection.sock is not None:
-            self._connection.sock.settimeout(self._seconds)
-        return self._connection
+    def _connected(self, token: str | None) -> http.client.HTTPConnection:
+        connection = self._connections.get(token)
+        if connection is None:
+            connection = self._connections[token] = self._new_connection()
+        if connection.sock is not None:
+            connection.sock.settimeout(self._seconds)
+        return connection
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        host, port, trusted = self._address.host, self._address.port, self._trusted
+        if trusted is None:
+            made = http.client.HTTPConnection(host, port, timeout=self._seconds)
+        else:
+            made = http.client.HTTPSConnection(host, port, timeout=self._seconds, context=trusted)
+        made.response_class = _TimedResponse
+        return made
+
+    def _hang_up(self, token: str | None) -> None:
+        """Close one connection only: that both end together would also tell that they are one device's."""
+        if token in self._connections:
+            self._connections.pop(token).close()
 
 
 class _NotReachedError(Exception):
