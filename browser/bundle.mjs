@@ -10,7 +10,7 @@ export const here = dirname(fileURLToPath(import.meta.url));
 export async function bundleLibrary() {
   const { outputFiles } = await build({
     absWorkingDir: here, entryPoints: ["src/index.ts"], bundle: true, format: "esm", target: "es2022", charset: "utf8",
-    legalComments: "none", write: false,
+    minifySyntax: true, legalComments: "none", write: false,
   });
   const { code } = await minify(outputFiles[0].text, { module: true, ecma: 2020, compress: { passes: 3 } });
   return `${code}\n`;

@@ -10,7 +10,15 @@ import { Session, type Notice } from "./parts/session.ts";
 import { Suggestions } from "./parts/suggestions.ts";
 
 const LIFETIME_EPSILON = "50";
+
+// What to say after the page has begun afresh.
 const DELETED = "tacit-deleted";
+const SAID_OF = {
+  here:
+    "Deleted: the provider confirmed that this device’s reports are gone; this browser forgot everything but how " +
+    "much epsilon was spent.",
+  elsewhere: "Everything was deleted in another window. This page begins afresh: agree again if you want to go on.",
+};
 
 const notice = byId("notice");
 const consent = byId("consent");
@@ -18,10 +26,12 @@ const app = byId("app");
 
 async function start(): Promise<void> {
   showConnection();
+  sayWhyAfresh();
   try {
     const policy = await Policy.read(await (await ask("/v1/policy")).text());
     const device = await Device.open({ lifetimeEpsilon: LIFETIME_EPSILON });
-    new Page(new Session(device, policy, announce)).open();
+    const forgotten = (): void => beginAfresh("elsewhere");
+    new Page(new Session(device, policy, { notify: announce, forgotten })).open();
   } catch (error) {
     if (error instanceof PolicyError) showRefusal(consent, inWords(error));
     else showFailure(inWords(error));
@@ -41,7 +51,6 @@ class Page {
     this.suggestions = new Suggestions(session);
     this.account = new Account(session, { pause: () => this.pause(), deleteEverything: () => this.deleteEverything() });
     session.onChange(() => this.askAfterSending());
-    addEventListener("online", () => void session.send());
     addEventListener("visibilitychange", () => void (document.hidden || session.refresh()));
   }
 
@@ -62,6 +71,7 @@ class Page {
       {
         policy: session.policy,
         lifetimeEpsilon: session.device.lifetimeEpsilon,
+        spentBefore: session.device.epsilonSpentBefore,
         why: session.device.policy !== null ? "rotated" : this.isKnown() ? "paused" : "first",
       },
       { agree: (cap) => this.agree(cap) },
@@ -70,8 +80,13 @@ class Page {
 
   private async agree(cap: string): Promise<void> {
     const { device, policy } = this.session;
-    if (cap !== device.lifetimeEpsilon) await device.changeCap(cap);
-    await device.consent(policy);
+    try {
+      if (cap !== device.lifetimeEpsilon) await device.changeCap(cap);
+      await device.consent(policy);
+    } catch (error) {
+      this.session.changed();
+      throw error;
+    }
     this.arrange();
     await this.enter();
     byId("rate-title").focus();
@@ -79,7 +94,7 @@ class Page {
 
   private async enter(): Promise<void> {
     await this.load();
-    await this.session.send();
+    await this.session.start();
   }
 
   private async load(): Promise<void> {
@@ -94,7 +109,7 @@ class Page {
   }
 
   private async pause(): Promise<void> {
-    await this.session.device.withdraw();
+    await this.session.pause();
     announce({ text: "Paused. This device says nothing more until you resume.", kind: "good" });
     this.arrange();
     this.session.changed();
@@ -104,12 +119,11 @@ class Page {
   private async deleteEverything(): Promise<void> {
     try {
       await this.session.deleteEverything();
-      sessionStorage.setItem(DELETED, "yes");
-      location.reload();
+      beginAfresh("here");
     } catch (error) {
-      // The device then has withdrawn its consent and waits for another try.
-      this.arrange();
+      // The device then has withdrawn its consent and waits for another try, unless another window was quicker.
       this.session.changed();
+      if (!this.session.device.forgotten) this.arrange();
       throw error;
     }
   }
@@ -120,7 +134,7 @@ class Page {
 
   private askAfterSending(): void {
     const { device } = this.session;
-    const sent = device.reports().length - device.unsent().length;
+    const sent = device.reports().length - device.unsent().length - device.refused().length;
     if (sent > this.wasSent) void this.suggestions.askProvider();
     this.wasSent = sent;
   }
@@ -145,12 +159,18 @@ function showConnection(): void {
   addEventListener("online", update);
   addEventListener("offline", update);
   update();
-  if (sessionStorage.getItem(DELETED) === null) return;
+}
+
+/** Load the page again, for a device that is new, and say why. */
+function beginAfresh(deleted: keyof typeof SAID_OF): void {
+  sessionStorage.setItem(DELETED, deleted);
+  location.reload();
+}
+
+function sayWhyAfresh(): void {
+  const deleted = sessionStorage.getItem(DELETED);
   sessionStorage.removeItem(DELETED);
-  announce({
-    text: "Deleted: the provider confirmed that this device’s reports are gone; this browser forgot everything.",
-    kind: "good",
-  });
+  if (deleted === "here" || deleted === "elsewhere") announce({ text: SAID_OF[deleted], kind: "good" });
 }
 
 void start();

@@ -1,7 +1,8 @@
 import { ReportError } from "./errors.ts";
 import type { Policy } from "./policy.ts";
-import { onePolicy, type Report } from "./report.ts";
+import { checkReport, type Report } from "./report.ts";
 
+export const MOST_REPORTS = 1000;
 const MAGIC = [0x74, 0x63, 0x72, 1];
 const WHOLE_NUMBER_ITEMS = 1;
 const WITH_REVISIONS = 2;
@@ -9,9 +10,10 @@ const LARGEST_NUMBER = 2n ** 63n;
 
 /** Writes a batch of reports under one policy in the compact form; its length says nothing of the symbols. */
 export function encodeCompact(reports: readonly Report[], policy: Policy): Uint8Array {
-  if (onePolicy(reports) !== policy.id || reports.some(({ symbol }) => symbol >= policy.channel.symbols.length)) {
-    throw new ReportError(`reports are not of the policy ${policy.id}`);
+  if (reports.length < 1 || reports.length > MOST_REPORTS) {
+    throw new ReportError(`a batch holds 1 to ${MOST_REPORTS} reports, not ${reports.length}; split it`);
   }
+  for (const report of reports) checkReport(report, policy);
   const numeric = reports.every((report) => isNumber(report.item));
   const revised = reports.some((report) => report.revision > 0);
   const bytes = [...MAGIC];

@@ -1,11 +1,12 @@
 import { totalLoss, type Totals } from "./accounting.ts";
 import { fromUnits, toUnits } from "./decimals.ts";
+import { among, isRefused, marked, reportOf } from "./delivery.ts";
 import { BudgetError, DeviceError } from "./errors.ts";
 import { hexOf } from "./hex.ts";
-import { FORGOTTEN, History, keyOf } from "./history.ts";
+import { FORGOTTEN, History } from "./history.ts";
 import { Ledger, type Changes, type Delivery, type Entry } from "./ledger.ts";
 import { Policy } from "./policy.ts";
-import { drawn, inOrder, quoted } from "./quote.ts";
+import { drawn, inOrder, quoted, type Quote, type RateOptions } from "./quote.ts";
 import type { Report } from "./report.ts";
 
 const USUAL_CAP = "50";
@@ -19,25 +20,13 @@ export interface DeviceOptions {
   random?: never;
 }
 
-export interface RateOptions {
-  /** Whether a rating that differs from before is meant as a change: a new report, charged in full. */
-  change?: boolean;
-}
-
-/** What saying some ratings would cost, before anything is said or spent. */
-export interface Quote {
-  /** The items that would be charged, in order. */
-  readonly new: readonly string[];
-  readonly charge: string;
-  readonly totalAfter: string;
-  readonly withinCap: boolean;
-}
-
 /** The account for a person to keep or show: everything said and spent, no true rating. */
 export interface LedgerExport {
   readonly format: "tacit-ledger-export/1";
   readonly lifetime_epsilon: string;
   readonly epsilon_spent: string;
+  /** What of it was spent before everything was deleted, and is in no entry. */
+  readonly epsilon_spent_before: string;
   readonly entries: readonly (Report & { readonly epsilon: string })[];
 }
 
@@ -83,9 +72,19 @@ export class Device {
     return this.#known.header.lifetimeEpsilon;
   }
 
-  /** The pure sum spent so far. */
+  /** The pure sum spent so far, over all that was ever deleted here. */
   get epsilonSpent(): string {
     return fromUnits(this.#known.spent);
+  }
+
+  /** What of it was spent before everything was deleted. */
+  get epsilonSpentBefore(): string {
+    return fromUnits(this.#known.spentBefore);
+  }
+
+  /** Whether everything was deleted, here or in another tab; such a device is of no more use. */
+  get forgotten(): boolean {
+    return !this.#history;
   }
 
   /** Looks at the ledger again, where another tab may have written. */
@@ -108,7 +107,7 @@ export class Device {
 
   /** Takes the consent back: nothing more is said, not even again. */
   async withdraw(): Promise<void> {
-    await this.#change((history) => (history.header.policy === null ? {} : { header: { policy: null } }));
+    await this.#change(() => ({ header: { policy: null } }));
   }
 
   /** Sets another lifetime cap; what is spent stays spent. */
@@ -132,7 +131,7 @@ export class Device {
     return (await this.rateAll(new Map([[item, rating]]), options))[0]!;
   }
 
-  /** Says ratings, all or none: draws and charges the new ones, repeats what was said of the others. */
+  /** Says ratings, all or none: draws and charges the new ones, repeats what was said of the others; what was refused is sent again. */
   async rateAll(ratings: ReadonlyMap<string, number>, { change = false }: RateOptions = {}): Promise<Report[]> {
     const wanted = new Map(ratings);
     await this.#change((history) => {
@@ -143,7 +142,8 @@ export class Device {
             `${history.header.lifetimeEpsilon}; rate fewer, or raise the cap`,
         );
       }
-      return { entries: drawn(history, fresh) };
+      const again = history.entries.filter((entry) => wanted.has(entry.item) && isRefused(entry));
+      return { entries: [...drawn(history, fresh), ...marked(again, "waiting")] };
     });
     return inOrder(wanted).map((item) => reportOf(this.#known.said.get(item)!));
   }
@@ -158,20 +158,29 @@ export class Device {
     return [...this.#known.said.values()].map(reportOf);
   }
 
-  /** Those of them that the provider has not answered for; none while there is no consent. */
+  /** Those of them that are to be sent; none while there is no consent. */
   unsent(): Report[] {
-    if (!this.policy) return [];
-    return [...this.#known.said.values()].filter((entry) => entry.delivery === "waiting").map(reportOf);
+    return this.policy ? this.#delivered("waiting") : [];
+  }
+
+  /** Those of them that the provider would not have; they wait again when asked to, or when rated the same again. */
+  refused(): Report[] {
+    return this.#delivered("refused");
   }
 
   /** Notes that the provider has these reports. */
   async markSent(reports: readonly Report[]): Promise<void> {
-    await this.#mark(reports, "sent");
+    await this.#mark("sent", among(reports));
   }
 
-  /** Notes that the provider will not have these reports, so that they are not sent again. */
+  /** Notes that the provider would not have these reports, so that they are not sent again and again. */
   async markRefused(reports: readonly Report[]): Promise<void> {
-    await this.#mark(reports, "refused");
+    await this.#mark("refused", among(reports));
+  }
+
+  /** Has the reports that were refused wait again, for a provider that may take them by now. */
+  async retryRefused(): Promise<void> {
+    await this.#mark("waiting", isRefused);
   }
 
   /** Returns the policy of a report of this device. */
@@ -183,20 +192,34 @@ export class Device {
 
   /** What was spent, as a pure sum and as an (epsilon, delta) total. */
   totals(delta = 1e-6): Totals {
-    return totalLoss(this.#known.spends(), delta);
+    const since = totalLoss(this.#known.spends(), delta);
+    const pure = this.epsilonSpent;
+    // What was said before a deletion is not known any more; its pure sum on top of the rest bounds both together.
+    const approximate = Math.min(Number(pure), since.approximate + Number(this.epsilonSpentBefore));
+    return { ...since, pure, approximate };
   }
 
   /** Returns the account for the person to keep or show. */
   export(): LedgerExport {
     const entries = this.#known.entries.map((entry) => ({ ...reportOf(entry), epsilon: entry.epsilon }));
-    const { lifetimeEpsilon, epsilonSpent } = this;
-    return { format: "tacit-ledger-export/1", lifetime_epsilon: lifetimeEpsilon, epsilon_spent: epsilonSpent, entries };
+    return {
+      format: "tacit-ledger-export/1",
+      lifetime_epsilon: this.lifetimeEpsilon,
+      epsilon_spent: this.epsilonSpent,
+      epsilon_spent_before: this.epsilonSpentBefore,
+      entries,
+    };
   }
 
-  /** Deletes everything here, token and true ratings included; the device cannot be used afterwards. */
+  /**
+   * Deletes everything here, token and true ratings included; the device cannot be used afterwards.
+   *
+   * The sum of what was spent stays, for the next device: the provider may have kept what it was told.
+   */
   async forget(): Promise<void> {
-    await this.#ledger.erase();
+    await this.#change((history) => ({ allButSpent: fromUnits(history.spent) }));
     this.#history = null;
+    this.close();
   }
 
   /** Releases the ledger. */
@@ -222,17 +245,13 @@ export class Device {
     }
   }
 
-  async #mark(reports: readonly Report[], delivery: Delivery): Promise<void> {
-    await this.#change((history) => {
-      const marked = new Set(reports.map(keyOf));
-      const found = history.entries.filter((entry) => marked.has(keyOf(entry)) && entry.delivery !== delivery);
-      return { entries: found.map((entry) => ({ ...entry, delivery })) };
-    });
+  #delivered(delivery: Delivery): Report[] {
+    return [...this.#known.said.values()].filter((entry) => entry.delivery === delivery).map(reportOf);
   }
-}
 
-function reportOf({ policy, item, symbol, revision }: Entry): Report {
-  return { policy, item, symbol, revision };
+  async #mark(delivery: Delivery, isMeant: (entry: Entry) => boolean): Promise<void> {
+    await this.#change(({ entries }) => ({ entries: marked(entries.filter(isMeant), delivery) }));
+  }
 }
 
 function capOf(text: string): string {

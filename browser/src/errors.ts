@@ -14,45 +14,63 @@
  * A message names the value, the limit and the remedy, in one line; never a true rating.
  */
 export class TacitError extends Error {
-  override readonly name: string = "TacitError";
+  override get name(): string {
+    return "TacitError";
+  }
 }
 
 /** A policy document cannot be obeyed. */
 export class PolicyError extends TacitError {
-  override readonly name = "PolicyError";
+  override get name() {
+    return "PolicyError";
+  }
 }
 
 /** A rating is not on the scale. */
 export class RatingError extends TacitError {
-  override readonly name = "RatingError";
+  override get name() {
+    return "RatingError";
+  }
 }
 
 /** A report cannot be encoded, or was not taken. */
 export class ReportError extends TacitError {
-  override readonly name = "ReportError";
+  override get name() {
+    return "ReportError";
+  }
 }
 
 /** An item model is not usable. */
 export class ModelError extends TacitError {
-  override readonly name = "ModelError";
+  override get name() {
+    return "ModelError";
+  }
 }
 
 /** The device refuses; nothing was said or spent. */
 export class DeviceError extends TacitError {
-  override readonly name: string = "DeviceError";
+  override get name(): string {
+    return "DeviceError";
+  }
 }
 
 /** No consent to a policy was given. */
 export class ConsentError extends DeviceError {
-  override readonly name = "ConsentError";
+  override get name() {
+    return "ConsentError";
+  }
 }
 
 /** An item was rated differently before. */
 export class RatingChangedError extends DeviceError {
-  override readonly name = "RatingChangedError";
+  override get name() {
+    return "RatingChangedError";
+  }
 }
 
 /** The lifetime cap would be crossed. */
 export class BudgetError extends DeviceError {
-  override readonly name = "BudgetError";
+  override get name() {
+    return "BudgetError";
+  }
 }

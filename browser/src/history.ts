@@ -11,8 +11,9 @@ export const FORGOTTEN = "this device was forgotten; open it again";
 export class History {
   /** The latest entry on every item, in order of item. */
   readonly said: ReadonlyMap<string, Entry>;
-  /** In units of 10^-18. */
+  /** In units of 10^-18: in all, and what of it was spent before everything was deleted here. */
   readonly spent: bigint;
+  readonly spentBefore: bigint;
 
   constructor(
     readonly header: Header,
@@ -22,22 +23,23 @@ export class History {
     readonly entries: readonly Entry[],
   ) {
     this.said = new Map(entries.map((entry) => [entry.item, entry]));
-    this.spent = entries.reduce((sum, entry) => sum + toUnits(entry.epsilon)!, 0n);
+    this.spentBefore = toUnits(header.spentBefore ?? "0")!;
+    this.spent = this.spentBefore + entries.reduce((sum, entry) => sum + toUnits(entry.epsilon)!, 0n);
   }
 
   /** Adds up what a ledger holds; its policies are verified again unless they are among those known. */
   static async of(contents: Contents, known: ReadonlyMap<string, Policy> = new Map()): Promise<History> {
-    if (!contents.header) throw new DeviceError(FORGOTTEN);
+    if (!contents.header?.token) throw new DeviceError(FORGOTTEN);
     try {
       const documents = new Map([...known.values()].map((policy) => [policy.document, policy]));
       const read = contents.policies.map(async (document) => documents.get(document) ?? Policy.read(document));
       const policies = new Map((await Promise.all(read)).map((policy) => [policy.id, policy]));
-      contents.entries.forEach((entry) => check(entry, policies.get(entry.policy)));
-      return new History(contents.header, policies, contents.entries);
+      const history = new History(contents.header as Header, policies, contents.entries);
+      if (history.spentBefore >= 0n && history.entries.every((entry) => isOwn(entry, policies.get(entry.policy)!))) return history;
     } catch (error) {
       if (!(error instanceof TacitError || error instanceof TypeError)) throw error;
-      throw new DeviceError("the device's storage is damaged; clear this site's data");
     }
+    throw new DeviceError("the device's storage is damaged; clear this site's data");
   }
 
   /** Returns the history after a change that was made durable. */
@@ -48,7 +50,7 @@ export class History {
   }
 
   get policy(): Policy | null {
-    return this.header.policy === null ? null : (this.policies.get(this.header.policy) ?? null);
+    return this.policies.get(this.header.policy ?? "") ?? null;
   }
 
   /** Returns the policy consented to, or refuses. */
@@ -65,13 +67,11 @@ export class History {
   }
 }
 
-/** Refuses an entry that its own policy could not have produced at its price. */
-function check(entry: Entry, policy: Policy | undefined): void {
-  checkReport(entry);
-  const fits = policy && entry.epsilon === policy.epsilon && entry.symbol < policy.channel.symbols.length;
-  if (!fits || policy.scale.ratingAt(policy.scale.rankOf(Number(entry.rating))) !== entry.rating) {
-    throw new DeviceError(`entry ${entry.item} does not fit its policy`);
-  }
+/** Tells whether a policy could have produced an entry at its price. */
+function isOwn(entry: Entry, policy: Policy): boolean {
+  checkReport(entry, policy);
+  const { scale, epsilon } = policy;
+  return entry.epsilon === epsilon && scale.ratingAt(scale.rankOf(Number(entry.rating))) === entry.rating;
 }
 
 /** Tells the entries of a device apart. */

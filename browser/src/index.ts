@@ -2,7 +2,7 @@
 export { totalLoss, type Totals } from "./accounting.ts";
 export { Channel } from "./channel.ts";
 export { encodeCompact } from "./compact.ts";
-export { Device, type DeviceOptions, type LedgerExport, type Quote } from "./device.ts";
+export { Device, type DeviceOptions, type LedgerExport } from "./device.ts";
 export {
   BudgetError,
   ConsentError,
@@ -16,7 +16,8 @@ export {
 } from "./errors.ts";
 export { ItemModel } from "./item-model.ts";
 export { Policy } from "./policy.ts";
+export type { Quote } from "./quote.ts";
 export { PersonalRanking, rankItems, type ListOptions, type Reason, type Suggestion } from "./ranking.ts";
-export { encodeJson, type Report } from "./report.ts";
+export type { Report } from "./report.ts";
 export { RatingScale } from "./scale.ts";
 export { Uplink, type SendResult } from "./uplink.ts";

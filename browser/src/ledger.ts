@@ -17,6 +17,8 @@ export interface Entry extends Report {
 }
 
 export interface Header {
+  /** What was spent before everything was deleted here, if it ever was: all that outlasts a deletion. */
+  readonly spentBefore?: string;
   readonly token: string;
   /** How many changes there were: what a tab knows is true only while this is the same. */
   readonly changes: number;
@@ -25,7 +27,8 @@ export interface Header {
 }
 
 export interface Contents {
-  readonly header: Header | undefined;
+  /** Without a token if everything was deleted, and no device was made since. */
+  readonly header: Partial<Header> | undefined;
   /** The documents of all policies that were ever consented to. */
   readonly policies: readonly string[];
   /** In order of item and revision. */
@@ -36,6 +39,8 @@ export interface Changes {
   readonly header?: Partial<Header>;
   readonly policy?: { readonly id: string; readonly document: string };
   readonly entries?: readonly Entry[];
+  /** Deletes all there is, but for this sum. */
+  readonly allButSpent?: string;
 }
 
 const VERSION = 1;
@@ -85,7 +90,7 @@ export class Ledger {
       const found = transaction.objectStore("header").get(0);
       found.onsuccess = () => {
         try {
-          if (isSame(found.result, known)) put(transaction, known, (made = decide()));
+          if (isSame(found.result, known)) put(transaction, found.result, (made = decide()));
         } catch (error) {
           fail(error);
           transaction.abort();
@@ -93,15 +98,6 @@ export class Ledger {
       };
       return () => made;
     });
-  }
-
-  /** Deletes everything. */
-  async erase(): Promise<void> {
-    await this.#transact("readwrite", (transaction) => {
-      for (const name of STORES) transaction.objectStore(name).clear();
-      return () => null;
-    });
-    this.close();
   }
 
   close(): void {
@@ -124,10 +120,14 @@ function isSame(found: Header | undefined, known: Header | undefined): boolean {
 }
 
 function put(transaction: IDBTransaction, known: Header | undefined, changes: Changes): void {
-  if (!changes.header && !changes.entries?.length) return;
-  transaction.objectStore("header").put(nextHeader(known, changes), 0);
-  if (changes.policy) transaction.objectStore("policies").put(changes.policy.document, changes.policy.id);
-  for (const entry of changes.entries ?? []) transaction.objectStore("entries").put(entry);
+  if (changes.allButSpent) {
+    for (const name of STORES) transaction.objectStore(name).clear();
+    transaction.objectStore("header").put({ spentBefore: changes.allButSpent }, 0);
+  } else if (changes.header || changes.entries?.length) {
+    transaction.objectStore("header").put(nextHeader(known, changes), 0);
+    if (changes.policy) transaction.objectStore("policies").put(changes.policy.document, changes.policy.id);
+    for (const entry of changes.entries ?? []) transaction.objectStore("entries").put(entry);
+  }
 }
 
 /** Returns the header as it is after a change. */

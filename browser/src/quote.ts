@@ -5,7 +5,21 @@ import type { History } from "./history.ts";
 import type { Entry } from "./ledger.ts";
 import { checkItem } from "./report.ts";
 
-/** What saying some ratings would cost, in units of 10^-18. */
+export interface RateOptions {
+  /** Whether a rating that differs from before is meant as a change: a new report, charged in full. */
+  change?: boolean;
+}
+
+/** What saying some ratings would cost, before anything is said or spent. */
+export interface Quote {
+  /** The items that would be charged, in order. */
+  readonly new: readonly string[];
+  readonly charge: string;
+  readonly totalAfter: string;
+  readonly withinCap: boolean;
+}
+
+/** The same in units of 10^-18. */
 export interface ExactQuote {
   /** The rank of every rating that would be charged. */
   readonly new: ReadonlyMap<string, number>;

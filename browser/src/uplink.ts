@@ -1,13 +1,13 @@
-import { encodeCompact } from "./compact.ts";
+import { encodeCompact, MOST_REPORTS } from "./compact.ts";
 import type { Device } from "./device.ts";
-import { DeviceError, TacitError } from "./errors.ts";
-import { MOST_REPORTS, type Report } from "./report.ts";
+import { DeviceError } from "./errors.ts";
+import type { Report } from "./report.ts";
 import { total } from "./rows.ts";
 import { isCount, isObject, readJson } from "./strict-json.ts";
 
 const MEDIA_TYPE = "application/vnd.tacit.reports";
 const SHORTEST_WAIT = 1_000;
-const LONGEST_WAIT = 3_600_000;
+const LONGEST_WAIT = 300_000;
 const IDLE_WAIT = 30_000;
 const LONGEST_RETRY_AFTER = 86_400_000;
 const TIME_LIMIT = 30_000;
@@ -20,10 +20,14 @@ export interface SendResult {
   readonly waiting: number;
   /** Those the provider refused in this round. */
   readonly rejected: number;
+  /** Why it refused single ones, by item: a code of its own. */
+  readonly reasons: ReadonlyMap<string, string>;
+  /** The size of what it answered for. */
+  readonly bytes: number;
 }
 
-/** What became of a batch: taken but for some, refused as a whole, or to be sent again. */
-type Outcome = { readonly rejected: readonly number[] } | "refused" | "later";
+/** What became of a batch: taken but for some (their index, and why), refused as a whole, or to be sent again. */
+type Outcome = ReadonlyMap<number, string> | "refused" | "later";
 
 /** Sends a device's reports: each until the provider has answered for it, any number of times to the same effect. */
 export class Uplink {
@@ -31,36 +35,33 @@ export class Uplink {
   #failures = 0;
   #turn: Promise<unknown> = Promise.resolve();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** What is done again and again while started. */
-  #step: (() => Promise<void>) | null = null;
+  #started = false;
 
-  /** @param base Where the provider is, without `/v1`; the page's own origin unless given. */
-  constructor(readonly device: Device, readonly base = "") {}
+  /**
+   * @param base Where the provider is, without `/v1`; the page's own origin unless given.
+   * @param heard Hears how every round went, or why there was none, while started.
+   */
+  constructor(readonly device: Device, readonly base = "", readonly heard: (result: SendResult | Error) => void = () => {}) {}
 
   /** Sends what waits, in order of item; while the provider has asked for patience it only counts. */
   async send(): Promise<SendResult> {
     return this.#inTurn(() => this.#round());
   }
 
-  /** Sends now and again until stopped: at once when the browser is online again, ever later while nothing works. */
-  start(): void {
-    if (this.#step) return;
-    const step = async (): Promise<void> => {
-      clearTimeout(this.#timer);
-      await this.send().catch(() => this.stop());
-      if (this.#step !== step) return;
-      clearTimeout(this.#timer);
-      this.#timer = setTimeout(step, this.#wait());
-    };
-    this.#step = step;
-    globalThis.addEventListener?.("online", step);
-    void step();
+  /**
+   * Sends after a while, then now and again until stopped or forgotten: at once when the browser is online again, ever
+   * later while nothing works. Started again meanwhile, it waits for as long as is said then.
+   */
+  start(milliseconds = 0): void {
+    this.#started = true;
+    globalThis.addEventListener?.("online", this.#step);
+    this.#next(milliseconds);
   }
 
   stop(): void {
+    this.#started = false;
+    globalThis.removeEventListener?.("online", this.#step);
     clearTimeout(this.#timer);
-    if (this.#step) globalThis.removeEventListener?.("online", this.#step);
-    this.#step = null;
   }
 
   /** Has the provider delete all it has of this device, then deletes everything here. */
@@ -77,6 +78,20 @@ export class Uplink {
     });
   }
 
+  #next(milliseconds: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#step, milliseconds);
+  }
+
+  readonly #step = async (): Promise<void> => {
+    const timer = this.#timer;
+    const result = await this.send().catch((error: Error) => error);
+    if (result instanceof Error) this.#failures++;
+    if (this.device.forgotten) this.stop();
+    else if (this.#started && this.#timer === timer) this.#next(this.#wait());
+    this.heard(result);
+  };
+
   /** One at a time: of all tabs where the browser can tell, or else of this uplink. */
   async #inTurn<T>(step: () => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks;
@@ -87,37 +102,39 @@ export class Uplink {
   }
 
   async #round(): Promise<SendResult> {
-    let [sent, rejected] = [0, 0];
+    let [sent, rejected, bytes] = [0, 0, 0];
+    const reasons = new Map<string, string>();
     await this.device.refresh();
     for (const batch of batchesOf(this.device.unsent())) {
       await this.device.refresh();
-      if (!this.device.policy || Date.now() < this.#notBefore) break;
-      const outcome = await this.#post(batch);
+      if (!this.device.policy || performance.now() < this.#notBefore) break;
+      const body = encodeCompact(batch, this.device.policyOf(batch[0]!));
+      const outcome = await this.#post(body, batch.length);
       this.#failures = typeof outcome === "string" ? this.#failures + 1 : 0;
       if (outcome === "later") break;
-      const refused = outcome === "refused" ? batch : outcome.rejected.map((index) => batch[index]!);
+      bytes += body.length;
+      const refused = batch.filter((_, index) => outcome === "refused" || outcome.has(index));
       rejected += refused.length;
       sent += batch.length - refused.length;
       // A batch that was refused as a whole stays: its policy may be in use again.
       if (outcome === "refused") continue;
+      outcome.forEach((reason, index) => reasons.set(batch[index]!.item, reason));
       await this.device.markRefused(refused);
-      await this.device.markSent(batch.filter((report) => !refused.includes(report)));
+      await this.device.markSent(batch.filter((_, index) => !outcome.has(index)));
     }
-    return { sent, waiting: this.device.unsent().length, rejected };
+    return { sent, waiting: this.device.unsent().length, rejected, reasons, bytes };
   }
 
-  async #post(batch: readonly Report[]): Promise<Outcome> {
-    const body = encodeCompact(batch, this.device.policyOf(batch[0]!));
+  async #post(body: Uint8Array, count: number): Promise<Outcome> {
     try {
       const response = await this.#request("POST", "/v1/reports", body);
-      if (response.status === 200) return answerOf(await response.text(), batch.length);
+      if (response.status === 200) return answerOf(await response.text(), count);
       if (response.status !== 429 && response.status < 500) return "refused";
-      this.#notBefore = Date.now() + retryAfter(response);
-      return "later";
-    } catch (error) {
-      if (error instanceof TacitError) throw error;
-      return "later";
+      this.#notBefore = performance.now() + retryAfter(response);
+    } catch {
+      // No answer, or none that can be read: the reports are sent again.
     }
+    return "later";
   }
 
   #request(method: string, path: string, body?: Uint8Array): Promise<Response> {
@@ -138,7 +155,7 @@ export class Uplink {
   #wait(): number {
     const chance = crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
     const backoff = Math.min(SHORTEST_WAIT * 2 ** this.#failures, LONGEST_WAIT) * (0.25 + chance / 2);
-    return Math.max(this.#failures ? backoff : IDLE_WAIT, this.#notBefore - Date.now());
+    return Math.max(this.#failures ? backoff : IDLE_WAIT, this.#notBefore - performance.now());
   }
 }
 
@@ -159,10 +176,10 @@ function batchesOf(reports: readonly Report[]): Report[][] {
 function answerOf(text: string, count: number): Outcome {
   const answer = readJson(text);
   if (!isObject(answer) || !Array.isArray(answer.rejected)) return "later";
-  const rejected = answer.rejected.map((row) => (isObject(row) ? row.index : null));
-  const counts = [answer.accepted, answer.duplicates, new Set(rejected).size].filter((part) => isCount(part, count));
+  const rejected = new Map(answer.rejected.map((row) => [Object(row).index, String(Object(row).code)]));
+  const counts = [answer.accepted, answer.duplicates, rejected.size].filter((part) => isCount(part, count));
   const accounted = counts.length === 3 && total(counts) === count;
-  return accounted && rejected.every((index) => isCount(index, count - 1)) ? { rejected } : "later";
+  return accounted && [...rejected.keys()].every((index) => isCount(index, count - 1)) ? rejected : "later";
 }
 
 /** Returns for how many milliseconds the provider asks for patience: seconds or a date; 0 if it does not say. */

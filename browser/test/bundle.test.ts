@@ -43,6 +43,6 @@ test("its names are these", () => {
   expect(Object.keys(library).sort()).toEqual([
     "BudgetError", "Channel", "ConsentError", "Device", "DeviceError", "ItemModel", "ModelError", "PersonalRanking",
     "Policy", "PolicyError", "RatingChangedError", "RatingError", "RatingScale", "ReportError", "TacitError", "Uplink",
-    "encodeCompact", "encodeJson", "rankItems", "totalLoss",
+    "encodeCompact", "rankItems", "totalLoss",
   ]);
 });

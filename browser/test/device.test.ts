@@ -350,7 +350,7 @@ describe("delivery", () => {
     const [a, b, c] = await device.rateAll(new Map([["a", 1], ["b", 2], ["c", 3]]));
     await device.markSent([a!]);
     await device.markRefused([b!]);
-    expect(device.unsent()).toEqual([c]);
+    expect([device.unsent(), device.refused()]).toEqual([[c], [b]]);
     expect((await open()).unsent()).toEqual([c]);
     const changed = await device.rate("a", 5, { change: true });
     expect(device.unsent()).toEqual([changed, c]);
@@ -359,32 +359,118 @@ describe("delivery", () => {
   });
 });
 
+describe("what was refused", () => {
+  test("waits again when rated the same again, in any tab, at no charge", async () => {
+    const device = await consenting();
+    const [a, b] = await device.rateAll(new Map([["a", 1], ["b", 2]]));
+    await device.markRefused([a!, b!]);
+    expect(await (await open()).rate("a", 1)).toEqual(a);
+    await device.refresh();
+    expect([device.unsent(), device.refused(), device.epsilonSpent]).toEqual([[a], [b], "2"]);
+  });
+
+  test("waits again when asked to, but not what was sent meanwhile", async () => {
+    const device = await consenting();
+    const [a, b] = await device.rateAll(new Map([["a", 1], ["b", 2]]));
+    await device.markRefused([a!, b!]);
+    await (await open()).markSent([a!]);
+    await device.retryRefused();
+    expect([device.unsent(), device.refused()]).toEqual([[b], []]);
+  });
+
+  test("is not sent again in place of a change", async () => {
+    const device = await consenting();
+    await device.markRefused([await device.rate("a", 1)]);
+    const changed = await device.rate("a", 5, { change: true });
+    await device.retryRefused();
+    expect([device.unsent(), device.refused()]).toEqual([[changed], []]);
+  });
+});
+
 describe("export", () => {
   test("is everything said and spent", async () => {
     const device = await consenting();
     const report = await device.rate("7", 4);
     expect(device.export()).toEqual({
-      format: "tacit-ledger-export/1", lifetime_epsilon: "50", epsilon_spent: "1", entries: [{ ...report, epsilon: "1" }],
+      format: "tacit-ledger-export/1", lifetime_epsilon: "50", epsilon_spent: "1", epsilon_spent_before: "0",
+      entries: [{ ...report, epsilon: "1" }],
     });
   });
 });
 
 describe("forgetting", () => {
-  test("leaves nothing, here and in other tabs", async () => {
+  test("leaves nothing but the sum of what was spent, here and in other tabs", async () => {
     const device = await consenting();
     const other = await open();
     await device.rate("secret item", 4);
     await other.refresh();
     const { token } = device;
     await device.forget();
-    expect(await stored()).toBe("[[],[],[]]");
+    expect(await stored()).toBe('[[],[{"spentBefore":"1"}],[]]');
+    expect([device.forgotten, other.forgotten]).toEqual([true, false]);
     expect(() => device.ratings()).toThrow(DeviceError);
     await expect(device.rate("7", 4)).rejects.toThrow(DeviceError);
     await expect(other.rate("7", 4)).rejects.toThrow(DeviceError);
     expect(() => other.ratings()).toThrow(DeviceError);
     const fresh = await open();
     expect(fresh.token).not.toBe(token);
-    expect([fresh.epsilonSpent, fresh.policy]).toEqual(["0", null]);
+    expect([fresh.epsilonSpent, fresh.policy, fresh.ratings().size]).toEqual(["1", null, 0]);
+    expect([fresh.forgotten, other.forgotten]).toEqual([false, true]);
+  });
+
+  test("does not undo what was spent, to the last decimal, however often it is done", async () => {
+    policy = await policyOf("0.7");
+    for (const spent of ["0.7", "1.4", "2.1"]) {
+      const device = await consenting("2.1");
+      await device.rate("secret item", 4);
+      expect([device.epsilonSpent, device.export().epsilon_spent, device.totals().pure]).toEqual([spent, spent, spent]);
+      await device.forget();
+    }
+    const device = await consenting("2.1");
+    expect(device.quote(new Map([["7", 4]]))).toEqual({ new: ["7"], charge: "0.7", totalAfter: "2.8", withinCap: false });
+    await expect(device.rate("7", 4)).rejects.toThrow(BudgetError);
+    expect(device.export()).toMatchObject({ epsilon_spent: "2.1", epsilon_spent_before: "2.1", entries: [] });
+    await device.changeCap("2.8");
+    await device.rate("7", 4);
+    expect(device.epsilonSpent).toBe("2.8");
+  });
+
+  test("counts what another tab spent at the last moment", async () => {
+    const [device, other] = [await consenting(), await open()];
+    await Promise.all([other.rate("7", 4), device.forget()]).catch(() => {});
+    await other.rate("8", 4).catch(() => {});
+    const spent = JSON.parse(await stored())[1][0].spentBefore;
+    expect((await open()).epsilonSpent).toBe(spent);
+    expect(spent).toBe("1");
+  });
+
+  test("adds the pure sum from before to the (epsilon, delta) figure, and stays below the pure one", async () => {
+    const ratings = new Map(Array.from({ length: 200 }, (_, at): [string, number] => [`item ${at}`, 3]));
+    const device = await consenting("1000");
+    await device.rateAll(ratings);
+    const { approximate } = device.totals();
+    expect(approximate).toBeLessThan(200);
+    await device.forget();
+    const fresh = await consenting("1000");
+    expect(fresh.totals()).toMatchObject({ reports: 0, pure: "200", approximate: 200 });
+    await fresh.rateAll(ratings);
+    expect(fresh.totals()).toMatchObject({ reports: 200, pure: "400", approximate: 200 + approximate });
+  });
+
+  test.each(["-1", "many", "", "1e3"])("what was spent before cannot be %s", async (spentBefore) => {
+    const device = await consenting();
+    const database = await new Promise<IDBDatabase>((resolve) => {
+      const request = indexedDB.open(`tacit-device-${name}`);
+      request.onsuccess = () => resolve(request.result);
+    });
+    await new Promise((resolve) => {
+      const transaction = database.transaction("header", "readwrite");
+      const header = { token: device.token, changes: 2, lifetimeEpsilon: "50", policy: null, spentBefore };
+      transaction.objectStore("header").put(header, 0);
+      transaction.oncomplete = resolve;
+    });
+    database.close();
+    await expect(open()).rejects.toThrow(DeviceError);
   });
 
   test("a tab that slept through it cannot write into the new device", async () => {

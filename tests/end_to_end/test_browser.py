@@ -35,6 +35,24 @@ HEADERS = {
     "content-type", "host", "if-none-match", "origin", "pragma", "upgrade-insecure-requests", "user-agent",
 }  # fmt: skip
 
+# Reads all stores of all databases, and what else a page can keep.
+KEPT = """async () => {
+    const done = (request) => new Promise((resolve, reject) => {
+        request.onsuccess = () => resolve(request.result);
+        request.onerror = () => reject(request.error);
+    });
+    const found = [...Object.entries(localStorage), ...Object.entries(sessionStorage)];
+    for (const { name } of await indexedDB.databases()) {
+        const database = await done(indexedDB.open(name));
+        for (const store of database.objectStoreNames) {
+            const rows = database.transaction(store).objectStore(store);
+            found.push(...(await done(rows.getAll())));
+        }
+        database.close();
+    }
+    return [...found, ...(await caches.keys()), ...(document.cookie ? [document.cookie] : [])];
+}"""
+
 
 class Watched:
     """A page, with every request that it makes."""
@@ -68,6 +86,18 @@ class Watched:
     def wait_until_sent(self, items: set[str]) -> None:
         for item in items:
             self.page.locator(f'[data-testid="item"][data-item="{item}"][data-state="sent"]').wait_for(timeout=20_000)
+
+    def wait_until_refused(self, item: str) -> None:
+        self.page.locator(f'[data-testid="item"][data-item="{item}"][data-state="refused"]').wait_for(timeout=20_000)
+
+    def delete_everything(self) -> None:
+        """Say yes to the question, and wait until the page begins afresh."""
+        self.page.get_by_test_id("dialog-yes").click()
+        self.page.get_by_test_id("consent-agree").wait_for()
+
+    def kept(self) -> Any:
+        """Everything that the browser keeps of this origin."""
+        return self.page.evaluate(KEPT)
 
     def batches(self) -> list[bytes]:
         return [request.post_data_buffer or b"" for request in self.requests if request.url.endswith("/v1/reports")]
@@ -170,14 +200,94 @@ def test_the_whole_way_of_ten_ratings(browser: Browser, provider: Any) -> None:
 
         # Delete everything: gone from the database, gone from the browser.
         page.get_by_test_id("delete").click()
-        page.get_by_test_id("dialog-yes").click()
-        page.get_by_test_id("consent-agree").wait_for()
+        assert "how much epsilon was spent" in page.get_by_test_id("dialog").inner_text()
+        watched.delete_everything()
         assert store.reports_of(token_hash) is None
         assert store.count("devices") == 200
-        assert page.evaluate("async () => (await indexedDB.databases()).length") in (0, 1)
         check_nothing_else_leaves(watched, policy)
         assert watched.complaints == []
         store.close()
+
+
+def test_what_was_spent_outlasts_a_deletion_and_nothing_else_does(browser: Browser, provider: Any) -> None:
+    with opened(browser, provider.address) as watched:
+        page = watched.page
+        for spent in (2, 4):
+            watched.consent()
+            watched.rate("1", 4)
+            watched.rate("2", 1)
+            watched.wait_until_sent({"1", "2"})
+            before = ", 2 of it before you deleted everything" if spent > 2 else ""
+            assert page.get_by_test_id("spent").inner_text() == f"Lifetime cap: {spent} of 50 spent{before}"
+            assert any("rating" in kept for kept in watched.kept())
+            page.get_by_test_id("delete").click()
+            # What is left before the page makes a new device: without its script it makes none.
+            page.route("**/assets/index.js", lambda route: route.abort())
+            page.get_by_test_id("dialog-yes").click()
+            page.locator("body:not([data-ready])").wait_for(state="attached")
+            assert watched.kept() == [["tacit-deleted", "here"], {"spentBefore": str(spent)}]
+            page.unroute("**/assets/index.js")
+            page.reload()
+            page.get_by_test_id("consent-agree").wait_for()
+            assert f"and {spent} counts already" in page.get_by_test_id("consent").inner_text()
+            assert "deleted" in page.get_by_test_id("notice").inner_text().lower()
+            device = watched.kept()
+            assert len(device) == 1
+            assert set(device[0]) == {"changes", "lifetimeEpsilon", "policy", "spentBefore", "token"}
+        watched.consent()
+        assert page.get_by_test_id("spent").inner_text() == (
+            "Lifetime cap: 4 of 50 spent, 4 of it before you deleted everything"
+        )
+        totals = page.get_by_test_id("totals").inner_text()
+        assert re.findall(r"Epsilon.*\n+(\d+)", totals) == ["4", "4"]
+
+
+def test_a_refused_report_is_shown_and_sent_again_but_not_in_a_loop(browser: Browser, provider: Any) -> None:
+    def refuse(route: Any) -> None:
+        rejected = [{"index": 0, "code": "unknown-item"}]
+        route.fulfill(json={"accepted": 0, "duplicates": 0, "rejected": rejected})
+
+    with opened(browser, provider.address) as watched:
+        page = watched.page
+        watched.consent()
+        page.route("**/v1/reports", refuse)
+        watched.rate("1", 4)
+        watched.wait_until_refused("1")
+        said = watched.row("1").get_by_test_id("said")
+        assert said.inner_text().startswith("Refused by the provider: it does not list this item.")
+        page.wait_for_timeout(2500)
+        assert len(watched.batches()) == 1
+
+        page.reload()
+        watched.wait_until_ready()
+        watched.wait_until_refused("1")
+        page.wait_for_timeout(2500)
+        assert len(watched.batches()) == 2
+
+        page.unroute("**/v1/reports")
+        watched.rate("1", 4)  # the same again
+        watched.wait_until_sent({"1"})
+        assert len(set(watched.batches())) == 1  # the one draw, three times
+        assert page.get_by_test_id("spent").inner_text() == "Lifetime cap: 1 of 50 spent"
+
+
+def test_a_window_begins_afresh_after_another_has_deleted_everything(browser: Browser, provider: Any) -> None:
+    with opened(browser, provider.address) as watched:
+        watched.consent()
+        watched.rate("1", 4)
+        watched.wait_until_sent({"1"})
+        other = Watched(watched.page.context.new_page(), provider.address)
+        other.page.goto(provider.address)
+        other.wait_until_ready()
+        watched.page.get_by_test_id("delete").click()
+        watched.delete_everything()
+
+        other.rate("2", 5)
+        other.page.get_by_test_id("consent-agree").wait_for()
+        assert "deleted in another window" in other.page.get_by_test_id("notice").inner_text()
+        assert other.page.get_by_test_id("app").is_hidden()
+        assert not other.batches()
+        assert other.complaints == []
 
 
 def test_requests_look_the_same_whatever_the_ratings(browser: Browser, provider: Any) -> None:

@@ -59,8 +59,9 @@ export class Account {
   }
 
   private capBar(): HTMLElement {
-    const { epsilonSpent, lifetimeEpsilon } = this.session.device;
-    const text = `${epsilonSpent} of ${lifetimeEpsilon} spent`;
+    const { epsilonSpent, epsilonSpentBefore, lifetimeEpsilon } = this.session.device;
+    const before = epsilonSpentBefore === "0" ? "" : `, ${epsilonSpentBefore} of it before you deleted everything`;
+    const text = `${epsilonSpent} of ${lifetimeEpsilon} spent${before}`;
     return element(
       "div",
       { class: "cap" },
@@ -99,9 +100,10 @@ export class Account {
       title: "Delete everything?",
       text: [
         "The provider deletes all reports of this device and what it knew the device by. " +
-          "Then this browser forgets your ratings, reports and account.",
-        "Models trained before keep what they learned until they are trained again. " +
-          "Epsilon that was spent does not come back.",
+          "Then this browser forgets your ratings, your reports and what the device was known by.",
+        "One number stays in this browser: how much epsilon was spent. The provider may remember what it was told, " +
+          "so that sum goes on counting against your cap. Clear this site’s data to remove it, too.",
+        "Models trained before keep what they learned until they are trained again.",
       ],
       yes: "Delete everything",
       no: "Keep it",
@@ -116,6 +118,7 @@ export class Account {
       await act();
     } catch (error) {
       say(this.notice, inWords(error), "bad");
+      this.session.changed();
     }
   }
 }

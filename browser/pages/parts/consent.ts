@@ -14,6 +14,8 @@ export interface ConsentEvents {
 export interface ConsentState {
   policy: Policy;
   lifetimeEpsilon: string;
+  /** What of it was spent before everything was deleted here. */
+  spentBefore: string;
   /** Why the person is asked: for the first time, after a pause, or because the provider has another policy now. */
   why: "first" | "paused" | "rotated";
 }
@@ -49,7 +51,7 @@ export function showConsent(place: HTMLElement, state: ConsentState, events: Con
       ? [element("details", {}, element("summary", {}, "The terms again"), ...terms(policy))]
       : terms(policy)),
     element("div", { class: "actions" }, element("label", { for: "cap" }, "Lifetime cap on epsilon "), cap, agree),
-    element("p", { class: "quiet" }, "No rating is taken beyond the cap. Until you agree, nothing is sent."),
+    element("p", { class: "quiet" }, `${capOf(state)} Until you agree, nothing is sent.`),
     refusal,
   );
 }
@@ -100,6 +102,11 @@ function leadOf({ policy, why }: ConsentState): string {
     `Whichever report it gets, it is at most ${upwards(Math.exp(policy.channel.exactLoss), 2)} times as likely ` +
     "under one rating as under any other."
   );
+}
+
+function capOf({ spentBefore }: ConsentState): string {
+  const left = spentBefore === "0" ? "" : `, and ${spentBefore} counts already: it was spent before you deleted everything`;
+  return `No rating is taken beyond the cap${left}.`;
 }
 
 function block(title: string, lines: string[], kind: string): HTMLElement {

@@ -13,7 +13,18 @@ export interface ItemRow {
   refresh(): void;
 }
 
-const STATES: Record<Delivery, string> = { unrated: "", waiting: "Will be sent", sent: "Sent", paused: "Drawn" };
+const STATES: Record<Exclude<Delivery, "refused">, string> = {
+  unrated: "",
+  waiting: "Will be sent",
+  sent: "Sent",
+  paused: "Drawn",
+};
+
+const REASONS = new Map([
+  ["unknown-item", "it does not list this item"],
+  ["unknown-symbol", "it does not know this report"],
+  ["too-many-reports", "it takes no more from this device"],
+]);
 
 /** Make the row of an item. */
 export function itemRow(session: Session, { item, title }: Item): ItemRow {
@@ -43,7 +54,7 @@ export function itemRow(session: Session, { item, title }: Item): ItemRow {
     const rank = rankOf(said, device.ratings().get(item)) ?? 0;
     const own = percent(said.channel.probabilities[rank]?.[report.symbol] ?? 0);
     const tells = whatItTells(tableOf(said), report.symbol);
-    const text = `${STATES[session.deliveryOf(item)]}: ${tells} (${own} after your ${said.scale.ratingAt(rank)}).`;
+    const text = `${stateOf(session, item)}: ${tells} (${own} after your ${said.scale.ratingAt(rank)}).`;
     show(text, rowPicture(tableOf(said), rank, report.symbol, text));
   }
   /** What stays the same is not set again: it would be read aloud again. */
@@ -68,6 +79,12 @@ export function itemRow(session: Session, { item, title }: Item): ItemRow {
   );
   refresh();
   return { root, refresh };
+}
+
+function stateOf(session: Session, item: string): string {
+  const delivery = session.deliveryOf(item);
+  if (delivery !== "refused") return STATES[delivery];
+  return `Refused by the provider: ${REASONS.get(session.reasonFor(item) ?? "") ?? "it gave no known reason"}. Drawn`;
 }
 
 /** A rating's rank; null if there is none, or if another policy's scale had it. */

@@ -2,12 +2,12 @@
 
 import {
   BudgetError,
-  encodeCompact,
   RatingChangedError,
   Uplink,
   type Device,
   type Policy,
   type Report,
+  type SendResult,
 } from "../../src/index.ts";
 import type { Table } from "./channel-picture.ts";
 import { confirmed } from "./dialog.ts";
@@ -16,7 +16,6 @@ import { inWords, type Item } from "./service.ts";
 
 // Reports leave together, so that a batch says less of when each was given.
 const QUIET_MS = 1500;
-const LONGEST_WAIT_MS = 60_000;
 const BYTES_SENT = "tacit-bytes-sent";
 
 export interface Notice {
@@ -24,22 +23,27 @@ export interface Notice {
   kind: "plain" | "good" | "bad";
 }
 
-export type Delivery = "unrated" | "waiting" | "sent" | "paused";
+export interface SessionEvents {
+  notify(notice: Notice): void;
+  /** Everything was deleted in another window. */
+  forgotten(): void;
+}
+
+export type Delivery = "unrated" | "waiting" | "sent" | "refused" | "paused";
 
 export class Session {
   items: Item[] = [];
   private readonly titles = new Map<string, string>();
   private readonly uplink: Uplink;
   private readonly listeners: (() => void)[] = [];
-  private timer: ReturnType<typeof setTimeout> | undefined;
-  private wait = QUIET_MS;
+  private readonly reasons = new Map<string, string>();
 
   constructor(
     readonly device: Device,
     readonly policy: Policy,
-    readonly notify: (notice: Notice) => void,
+    private readonly events: SessionEvents,
   ) {
-    this.uplink = new Uplink(device);
+    this.uplink = new Uplink(device, "", (result) => this.heard(result));
   }
 
   /** Whether the person agreed to exactly this policy, and has not paused. */
@@ -68,7 +72,8 @@ export class Session {
   }
 
   changed(): void {
-    for (const listener of this.listeners) listener();
+    if (this.device.forgotten) this.events.forgotten();
+    else for (const listener of this.listeners) listener();
   }
 
   /** The last report about an item, if any. */
@@ -80,44 +85,51 @@ export class Session {
   deliveryOf(item: string): Delivery {
     if (!this.device.ratings().has(item)) return "unrated";
     if (this.device.policy === null) return "paused";
-    return this.device.unsent().some((report) => report.item === item) ? "waiting" : "sent";
+    const isAmong = (reports: Report[]): boolean => reports.some((report) => report.item === item);
+    return isAmong(this.device.unsent()) ? "waiting" : isAmong(this.device.refused()) ? "refused" : "sent";
+  }
+
+  /** Why the provider refused the report about an item, as a code of its own, if it was asked from this window. */
+  reasonFor(item: string): string | undefined {
+    return this.reasons.get(item);
   }
 
   /** Draw, charge and queue a rating; ask first where it replaces another. */
   async rate(item: string, rank: number): Promise<void> {
     const rating = this.policy.scale.ratings[rank] ?? Number.NaN;
-    const before = this.device.ratings().get(item);
     try {
+      const before = this.device.ratings().get(item);
       const change = before !== undefined && before !== rating;
       if (change && !(await this.mayChange(item))) return;
       await this.device.rate(item, rating, { change });
-      this.sendIn((this.wait = QUIET_MS));
+      this.uplink.start(QUIET_MS);
     } catch (error) {
-      this.notify({ text: this.refusal(error), kind: "bad" });
+      this.complain(this.refusal(error));
     } finally {
       this.changed();
     }
   }
 
-  /** Send what waits, unless the person paused; try again later, and ever later, if something is left. */
-  async send(): Promise<void> {
-    if (!this.consented) return;
-    const before = this.device.unsent();
+  /** Begin to send: what waits, and once what the provider refused before; it may take that by now. */
+  async start(): Promise<void> {
     try {
-      const { sent, waiting, rejected } = await this.uplink.send();
-      this.report(sent, waiting, rejected);
-      if (waiting > 0) this.sendIn((this.wait = Math.min(2 * this.wait, LONGEST_WAIT_MS)));
+      await this.device.retryRefused();
+      this.uplink.start();
     } catch (error) {
-      this.notify({ text: inWords(error), kind: "bad" });
+      this.complain(inWords(error));
     } finally {
-      this.countBytes(before);
       this.changed();
     }
+  }
+
+  /** Say nothing more until the person resumes. */
+  async pause(): Promise<void> {
+    await this.device.withdraw();
+    this.uplink.stop();
   }
 
   /** Forget everything, at the provider and here. */
   async deleteEverything(): Promise<void> {
-    clearTimeout(this.timer);
     await this.uplink.deleteEverything();
     localStorage.removeItem(BYTES_SENT);
   }
@@ -126,34 +138,39 @@ export class Session {
   async refresh(): Promise<void> {
     try {
       await this.device.refresh();
-      this.changed();
     } catch (error) {
-      this.notify({ text: `${inWords(error)} Reload the page.`, kind: "bad" });
+      this.complain(`${inWords(error)} Reload the page.`);
+    } finally {
+      this.changed();
     }
   }
 
-  private report(sent: number, waiting: number, rejected: number): void {
-    if (rejected > 0) this.notify({ text: `The provider refused ${counted(rejected, "report")}.`, kind: "bad" });
-    else if (waiting > 0) {
-      const text = `The provider does not answer: ${counted(waiting, "report")} will be sent later.`;
-      this.notify({ text, kind: "bad" });
-    } else if (sent > 0)
-      this.notify({ text: `Sent ${counted(sent, "perturbed report")}. No rating left this page.`, kind: "good" });
-  }
-
-  private sendIn(milliseconds: number): void {
-    clearTimeout(this.timer);
-    this.timer = setTimeout(() => void this.send(), milliseconds);
-  }
-
-  private countBytes(before: Report[]): void {
-    const waiting = new Set(this.device.unsent().map((report) => report.item));
-    const gone = before.filter((report) => !waiting.has(report.item));
-    for (const id of new Set(gone.map((report) => report.policy))) {
-      const batch = gone.filter((report) => report.policy === id);
-      const size = encodeCompact(batch, this.device.policyOf(batch[0] as Report)).length;
-      localStorage.setItem(BYTES_SENT, String(this.bytesSent + size));
+  /** A round of sending is over; most have nothing to send, and nothing to tell. */
+  private heard(result: SendResult | Error): void {
+    if (result instanceof Error) this.complain(inWords(result));
+    else if (result.sent + result.waiting + result.rejected === 0) return;
+    else {
+      for (const [item, reason] of result.reasons) this.reasons.set(item, reason);
+      localStorage.setItem(BYTES_SENT, String(this.bytesSent + result.bytes));
+      this.report(result);
     }
+    this.changed();
+  }
+
+  private report({ sent, waiting, rejected, reasons }: SendResult): void {
+    if (reasons.size > 0) {
+      const again = "rate the same again, or open this page anew, to send again at no charge";
+      this.complain(`The provider refused ${counted(reasons.size, "report")}: ${again}.`);
+    } else if (rejected > 0) this.complain(`The provider refused ${counted(rejected, "report")} for now.`);
+    else if (waiting > 0) this.complain(`The provider does not answer: ${counted(waiting, "report")} will be sent later.`);
+    else {
+      const text = `Sent ${counted(sent, "perturbed report")}. No rating left this page.`;
+      this.events.notify({ text, kind: "good" });
+    }
+  }
+
+  private complain(text: string): void {
+    this.events.notify({ text, kind: "bad" });
   }
 
   private mayChange(item: string): Promise<boolean> {
