@@ -28,7 +28,6 @@ _SQLITE_SETTINGS = (
     "PRAGMA journal_mode = WAL",
     # FULL: an answered report is on the disk even if the power fails next.
     "PRAGMA synchronous = FULL",
-    "PRAGMA foreign_keys = ON",
     # Deleted rows are overwritten, so that what a person deleted cannot be read off the file.
     "PRAGMA secure_delete = ON",
     _PATIENCE,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
-    ForeignKey,
     Integer,
     LargeBinary,
     MetaData,
@@ -19,7 +18,6 @@ metadata = MetaData(
     naming_convention={
         "pk": "pk_%(table_name)s",
         "uq": "uq_%(table_name)s_%(column_0_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
     }
 )
 
@@ -52,13 +50,15 @@ devices = Table(
     sqlite_autoincrement=True,
 )
 
+# Without foreign keys: items and policies are never deleted, and whether devices are still there is asked once for all
+# reports of a group. PostgreSQL would ask for every row, and take longer for that than for the row.
 reports = Table(
     "reports",
     metadata,
-    Column("device", _Key, ForeignKey("devices.key"), primary_key=True, autoincrement=False),
-    Column("item", Integer, ForeignKey("items.key"), primary_key=True, autoincrement=False),
+    Column("device", _Key, primary_key=True, autoincrement=False),
+    Column("item", Integer, primary_key=True, autoincrement=False),
     Column("revision", Integer, primary_key=True, autoincrement=False),
-    Column("policy", SmallInteger, ForeignKey("policies.key"), nullable=False),
+    Column("policy", SmallInteger, nullable=False),
     Column("symbol", SmallInteger, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -8,7 +8,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Insert, Integer, SmallInteger, Table, bindparam, cast, func, select
+from sqlalchemy import BigInteger, Insert, Integer, Select, SmallInteger, Table, any_, bindparam, cast, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tacit.provider.store.schema import devices, reports, tallies
@@ -40,9 +40,24 @@ class Statements:
 
     @cached_property
     def add_devices(self) -> Insert:
-        """Store the devices that are not there yet."""
-        adding: Insert = self.insert(devices).on_conflict_do_nothing()
+        """Store the devices that are not there yet, and return those."""
+        adding: Insert = self.insert(devices).on_conflict_do_nothing().returning(devices.c.token_hash, devices.c.key)
         return adding
+
+    @cached_property
+    def still_there(self) -> Select[int]:
+        """Return those of some devices that exist, and let nobody delete them before the transaction ends."""
+        found = select(devices.c.key).with_for_update(read=True, key_share=True)
+        if self.is_sqlite:  # there is one writer, so nobody will
+            return found.where(
+                devices.c.key.in_(select(func.json_each(bindparam("keys")).table_valued("value").c.value))
+            )
+        return found.where(devices.c.key == any_(cast(bindparam("keys"), postgresql.ARRAY(BigInteger))))
+
+    def given_keys(self, keys: Iterable[int]) -> dict[str, Any]:
+        """Return the parameters of `still_there`."""
+        ordered = sorted(keys)
+        return {"keys": json.dumps(ordered) if self.is_sqlite else ordered}
 
     @cached_property
     def add_tallies(self) -> Insert:

@@ -143,7 +143,10 @@ class ReportStore:
         reports, items, policies = schema.reports, schema.items, schema.policies
         wanted = (
             select(policies.c.id, items.c.id, reports.c.symbol, reports.c.revision)
-            .select_from(schema.devices.join(reports).join(items).join(policies))
+            .select_from(schema.devices)
+            .join(reports, reports.c.device == schema.devices.c.key)
+            .join(items, items.c.key == reports.c.item)
+            .join(policies, policies.c.key == reports.c.policy)
             .where(schema.devices.c.token_hash == token_hash)
             .order_by(items.c.key, reports.c.revision)
         )
@@ -158,7 +161,8 @@ class ReportStore:
     def reports_by_policy(self) -> dict[str, int]:
         """Count the reports made under each policy."""
         policies, reports = schema.policies, schema.reports
-        counted = select(policies.c.id, func.count(reports.c.device)).join(reports, isouter=True)
+        of_policy = reports.c.policy == policies.c.key
+        counted = select(policies.c.id, func.count(reports.c.device)).join(reports, of_policy, isouter=True)
         with self.database.reading() as connection:
             return dict(connection.execute(counted.group_by(policies.c.id)).all())
 

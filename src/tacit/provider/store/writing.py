@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from sqlalchemy import delete, func, select
-from sqlalchemy.exc import IntegrityError
 
-from tacit.errors import StoreError
 from tacit.provider.store.schema import devices, items, reports
 from tacit.provider.store.statements import Statements
 
@@ -78,8 +76,8 @@ class Remembered(OrderedDict[Key, Value], Generic[Key, Value]):
 class GroupWriter:
     """Stores groups of batches. To be used by one thread at a time.
 
-    What it remembers of the database, keys and numbers of reports, was committed, and is checked by the database's own
-    constraints: if another provider deleted a device meanwhile, it forgets everything and tries once more.
+    It remembers keys and numbers of reports that were committed. Items stay; of devices it asks every time whether they
+    are still there, for another provider may have deleted one.
     """
 
     database: Database
@@ -96,14 +94,16 @@ class GroupWriter:
 
     def store(self, batches: Sequence[Batch], noted: Counter[str] | None = None) -> list[Outcome]:
         """Store a group of batches of different devices, and tallies noted elsewhere, in one transaction."""
-        try:
-            return self._store(batches, noted)
-        except StoreError as error:
-            if not isinstance(error.__cause__, IntegrityError):
-                raise
-        self._item_keys.clear()
-        self._devices.clear()
-        return self._store(batches, noted)
+        with self.database.writing() as connection:
+            known = self._keys_of(connection, {one.item for batch in batches for one in batch.said})
+            met = self._devices_of(connection, [batch for batch in batches if _says_something(batch, known)])
+            drafts = [self._draft(connection, batch, known, met) for batch in batches]
+            stored = self._insert(connection, [row for draft in drafts for row in draft.rows])
+            outcomes = [draft.outcome(stored) for draft in drafts]
+            self._tally(connection, _counts_of(outcomes) + (noted or Counter()))
+        self._item_keys.remember(known)
+        self._devices.remember({token_hash: (key, count + stored[key]) for token_hash, (key, count) in met.items()})
+        return outcomes
 
     def delete_device(self, token_hash: bytes) -> bool:
         """Delete a device and all its reports; tell whether there was one."""
@@ -129,18 +129,6 @@ class GroupWriter:
         if self._log_is_due:
             self._log_is_due = not self.database.log_emptied()
 
-    def _store(self, batches: Sequence[Batch], noted: Counter[str] | None) -> list[Outcome]:
-        with self.database.writing() as connection:
-            known = self._keys_of(connection, {one.item for batch in batches for one in batch.said})
-            met = self._devices_of(connection, [batch for batch in batches if _says_something(batch, known)])
-            drafts = [self._draft(connection, batch, known, met) for batch in batches]
-            stored = self._insert(connection, [row for draft in drafts for row in draft.rows])
-            outcomes = [draft.outcome(stored) for draft in drafts]
-            self._tally(connection, _counts_of(outcomes) + (noted or Counter()))
-        self._item_keys.remember(known)
-        self._devices.remember({token_hash: (key, count + stored[key]) for token_hash, (key, count) in met.items()})
-        return outcomes
-
     def _keys_of(self, connection: Connection, wanted: set[str]) -> dict[str, int]:
         """Return the keys of those items that are listed."""
         keys = {item: self._item_keys[item] for item in wanted if item in self._item_keys}
@@ -153,18 +141,22 @@ class GroupWriter:
     def _devices_of(self, connection: Connection, batches: Sequence[Batch]) -> dict[bytes, tuple[int, int]]:
         """Return the keys and numbers of reports of devices, new ones included."""
         wanted = [batch.token_hash for batch in batches]
-        met = {token_hash: self._devices[token_hash] for token_hash in wanted if token_hash in self._devices}
+        met = self._still_there(connection, {one: self._devices[one] for one in wanted if one in self._devices})
         missing = sorted(set(wanted) - met.keys())
         if not missing:
             return met
-        connection.execute(self._statements.add_devices, [{"token_hash": one} for one in missing])
-        counted = (
-            select(devices.c.token_hash, devices.c.key, func.count(reports.c.device))
-            .join(reports, isouter=True)
-            .where(devices.c.token_hash.in_(missing))
-            .group_by(devices.c.key, devices.c.token_hash)
-        )
-        return met | {bytes(token_hash): (key, count) for token_hash, key, count in connection.execute(counted)}
+        added = connection.execute(self._statements.add_devices, [{"token_hash": one} for one in missing])
+        met |= {bytes(token_hash): (key, 0) for token_hash, key in added}
+        return met | _counted(connection, [token_hash for token_hash in missing if token_hash not in met])
+
+    def _still_there(
+        self, connection: Connection, remembered: Mapping[bytes, tuple[int, int]]
+    ) -> dict[bytes, tuple[int, int]]:
+        if not remembered:
+            return {}
+        keys = self._statements.given_keys(key for key, _ in remembered.values())
+        here = set(connection.scalars(self._statements.still_there, keys))
+        return {token_hash: (key, count) for token_hash, (key, count) in remembered.items() if key in here}
 
     def _draft(
         self, connection: Connection, batch: Batch, known: Mapping[str, int], met: Mapping[bytes, tuple[int, int]]
@@ -240,6 +232,15 @@ def _counts_of(outcomes: Sequence[Outcome]) -> Counter[str]:
         counts[DUPLICATE] += outcome.duplicates
         counts.update(code for _, code in outcome.rejected)
     return counts
+
+
+def _counted(connection: Connection, token_hashes: Sequence[bytes]) -> dict[bytes, tuple[int, int]]:
+    """Return the keys and numbers of reports of devices; in a subquery each, so that no database reads all reports."""
+    if not token_hashes:
+        return {}
+    own = select(func.count()).where(reports.c.device == devices.c.key).scalar_subquery()
+    wanted = select(devices.c.token_hash, devices.c.key, own).where(devices.c.token_hash.in_(token_hashes))
+    return {bytes(token_hash): (key, count) for token_hash, key, count in connection.execute(wanted)}
 
 
 def _pairs_of(connection: Connection, device: int) -> set[tuple[int, int]]:

@@ -32,10 +32,10 @@ def upgrade() -> None:
     )
     op.create_table(
         "reports",
-        sa.Column("device", _key, sa.ForeignKey("devices.key"), primary_key=True, autoincrement=False),
-        sa.Column("item", sa.Integer, sa.ForeignKey("items.key"), primary_key=True, autoincrement=False),
+        sa.Column("device", _key, primary_key=True, autoincrement=False),
+        sa.Column("item", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("revision", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("policy", sa.SmallInteger, sa.ForeignKey("policies.key"), nullable=False),
+        sa.Column("policy", sa.SmallInteger, nullable=False),
         sa.Column("symbol", sa.SmallInteger, nullable=False),
         sqlite_with_rowid=False,
     )
