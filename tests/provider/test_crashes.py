@@ -109,7 +109,9 @@ def stored(address: str) -> dict[bytes, dict[str, int]]:
     """Return the symbols in the database by device and item; a report that is there twice fails."""
     store = ReportStore.open(address)
     wanted = select(schema.devices.c.token_hash, schema.items.c.id, schema.reports.c.symbol).select_from(
-        schema.reports.join(schema.devices).join(schema.items)
+        schema.reports.join(schema.devices, schema.devices.c.key == schema.reports.c.device).join(
+            schema.items, schema.items.c.key == schema.reports.c.item
+        )
     )
     found: dict[bytes, dict[str, int]] = {}
     with store.database.reading() as connection:
