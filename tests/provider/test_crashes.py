@@ -257,13 +257,13 @@ def test_a_model_outlives_the_training_and_a_run_outlives_the_service(
     first = served.start_run(iterations=2)
     assert until(lambda: served.run(first)["state"] == "succeeded")
 
-    second = served.start_run(iterations=1000, tolerance=0)
+    second = served.start_run(iterations=3000, tolerance=0)
     os.kill(stopped_in_the_middle(served, second), signal.SIGKILL)
     assert until(lambda: served.run(second)["state"] == "failed")
     assert "killed" in served.run(second)["error"]
     assert served.ask("GET", "/v1/model")[2]["run"] == first
 
-    third = served.start_run(iterations=1000, tolerance=0)
+    third = served.start_run(iterations=3000, tolerance=0)
     training = stopped_in_the_middle(served, third)
     served.kill()
     os.kill(training, signal.SIGCONT)
@@ -274,9 +274,16 @@ def test_a_model_outlives_the_training_and_a_run_outlives_the_service(
     assert not Path(f"/proc/{training}").exists()
 
 
+def log_of(served: Served, run: int) -> str:
+    headers = {"Authorization": f"Bearer {ADMIN}"}
+    with closing(http.client.HTTPConnection("127.0.0.1", served.port, timeout=PATIENCE)) as connection:
+        connection.request("GET", f"/v1/training-runs/{run}/log", headers=headers)
+        return connection.getresponse().read().decode()
+
+
 def stopped_in_the_middle(served: Served, run: int) -> int:
-    """Hold a training process at some iteration, and return its number."""
-    assert until(lambda: served.training_process() and served.run(run)["iterations"])
+    """Hold a training process while it fits, and return its number."""
+    assert until(lambda: served.training_process() and "fitting" in log_of(served, run))
     process = served.training_process()
     assert process, "the run ended too soon; let it iterate longer"
     os.kill(process, signal.SIGSTOP)
