@@ -100,7 +100,7 @@ def provider(trained: Path, tmp_path: Path) -> Iterator[Provider]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there an event loop runs, and other tests want their own
 def browser(absent: Callable[[str], NoReturn]) -> Iterator[Browser]:
     """A real Chromium."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
