@@ -29,8 +29,8 @@ from tacit.evaluation.splits import folds_of
 from tacit.learning import ChannelMfOptions, GlobalMeanOptions, Model, fit
 from tacit.learning.channel_mf import RESIDUAL, ChannelFit, fit_channel_mf, solve_items, solve_users
 from tacit.learning.channel_part import finished
-from tacit.learning.channel_rows import Readings
 from tacit.learning.deconvolution import fit_prior
+from tacit.learning.local_engine import LocalEngine, LocalPosteriorSweeper
 from tacit.learning.loop import Conduct
 from tacit.learning.model_parts import Offsets
 from tacit.learning.reports import tally
@@ -153,7 +153,6 @@ def refit(
     """Go on from a calibrated fit under the exact likelihood; return also how much each iteration changed the users."""
     fitting, pair = deepcopy((fitting, pair))
     working = WorkingReports.of(matrix, latent, fitting.report_values.centre)
-    readings = Readings(working.values, working.weights, fitting.readings.threads)
     changing: list[NDArray[Any]] = [pair.users, pair.items, fitting.responses]
     for side in (fitting.users, fitting.items):
         changing += [side.centres, side.coefficients, side.variances]
@@ -162,10 +161,12 @@ def refit(
         before = pair.users.copy()
         with damped(changing):
             reports = working.codes(matrix.by_user, pair.users, pair.items), matrix.by_item
-            solve_users(replace(fitting, readings=readings, reports=reports), pair, tune=True)
+            sweeper = LocalPosteriorSweeper(*reports, working.values, working.weights, threads=1)
+            solve_users(replace(fitting, sweeper=sweeper), pair, tune=True)
         with damped(changing):
             reports = matrix.by_user, working.codes(matrix.by_item, pair.items, pair.users)
-            solve_items(replace(fitting, readings=readings, reports=reports), pair, tune=True, judged=True)
+            sweeper = LocalPosteriorSweeper(*reports, working.values, working.weights, threads=1)
+            solve_items(replace(fitting, sweeper=sweeper), pair, tune=True, judged=True)
         changes.append(float(np.linalg.norm(pair.users - before) / np.linalg.norm(before)))
     return fitting, pair, changes
 
@@ -234,15 +235,15 @@ def run(data: RatingData, mechanism: str, epsilon: str, fold: int) -> dict[str, 
     here = Fold(data, held)
     matrix = simulated_reports(data, ~held, setting, fold)
     rng = np.random.default_rng([SEED, fold])
-    state, _, fitting = fit_channel_mf(matrix, ChannelMfOptions(), rng, Conduct(threads=1))
+    pair, _, fitting = fit_channel_mf(LocalEngine(matrix, 1), ChannelMfOptions(), rng, Conduct())
     prior = histogram(matrix)
-    explained = float(scores_of_reports(matrix.by_user, state.pair.users, state.pair.items).var())
+    explained = float(scores_of_reports(matrix.by_user, pair.users, pair.items).var())
     laws = {name: CutNormal.of(name, prior, explained) for name in LAWS}
-    errors = {"calibrated": here.errors(model_of(fitting, state.pair, matrix), laws)}
+    errors = {"calibrated": here.errors(model_of(fitting, pair, matrix), laws)}
     changes = {}
     for name, law in laws.items():
-        refitted, pair, changes[name] = refit(fitting, state.pair, matrix, law)
-        errors[f"exact, {name}"] = here.errors(model_of(refitted, pair, matrix), {name: law})
+        refitted, moved, changes[name] = refit(fitting, pair, matrix, law)
+        errors[f"exact, {name}"] = here.errors(model_of(refitted, moved, matrix), {name: law})
     return {"errors": errors, "changes": {name: round(each[-1], 5) for name, each in changes.items()}}
 
 

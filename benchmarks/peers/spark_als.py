@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from peers.measure import report_fit
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -69,7 +70,7 @@ def _written(ratings: Ratings, path: Path) -> Path:
     return path
 
 
-def _rows(factors: list[tuple[int, list[float]]], ids: Ids) -> NDArray[np.float32]:
+def _rows(factors: Sequence[Any], ids: Ids) -> NDArray[np.float32]:
     """Return the factors of the ids asked for."""
     table = {row[0]: row[1] for row in factors}
     return np.array([table[one] for one in ids.tolist()], dtype=np.float32)

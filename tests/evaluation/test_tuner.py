@@ -18,6 +18,8 @@ from tacit.evaluation.splits import folds_of
 from tacit.evaluation.world import WorldShape, make_world
 from tacit.learning import ChannelMfOptions, Options, ReportMatrix, fit
 from tacit.learning import channel_mf as module
+from tacit.learning.engine import Engine
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.loop import Conduct
 from tacit.learning.matrix import Rows
 from tacit.privacy.policy import Policy
@@ -75,7 +77,7 @@ def test_a_fit_is_given_reports_and_how_to_learn_and_nothing_else() -> None:
     given = types_of(module.fit_channel_mf)
     given.pop("return")
     assert given == {
-        "matrix": ReportMatrix,
+        "engine": Engine,
         "options": ChannelMfOptions,
         "rng": np.random.Generator,
         "conduct": Conduct,
@@ -83,7 +85,9 @@ def test_a_fit_is_given_reports_and_how_to_learn_and_nothing_else() -> None:
     given = types_of(fit)
     assert (given["matrix"], given["options"], given["rng"]) == (ReportMatrix, Options, np.random.Generator)
     assert set(given) - {"matrix", "options", "rng", "return"} == {"seed", "threads", "watch", "checkpoint"}
-    # Reports are who reported which symbol on what; options are numbers and switches.
+    # An engine has reports. Reports are who reported which symbol on what; options are numbers and switches.
+    holds = {name: field.type for name, field in LocalEngine.__dataclass_fields__.items()}
+    assert holds == {"summary": ReportMatrix.__name__, "threads": "int", "name": "str"}
     fields = {name: field.type for name, field in ReportMatrix.__dataclass_fields__.items()}
     assert fields == {
         "scale": RatingScale.__name__,
@@ -124,11 +128,11 @@ def test_other_true_ratings_behind_the_same_reports_change_no_bit() -> None:
     for ranks in (truth, (4 - truth).astype(truth.dtype), rng.permutation(truth)):
         again = policy.channel.draw(ranks, words_for(policy, ranks, symbols, 1))
         matrix = ReportMatrix.of_symbols(world.users, world.items, again, policy)
-        state, _, fitting = module.fit_channel_mf(
-            matrix, ChannelMfOptions(rank=2), np.random.default_rng(5), Conduct(1)
+        pair, _, fitting = module.fit_channel_mf(
+            LocalEngine(matrix, 1), ChannelMfOptions(rank=2), np.random.default_rng(5), Conduct()
         )
         assert (np.abs(fitting.users.prior_variances[:2] / (0.15 * fitting.scale) - 1) > 0.02).all()  # it was tuned
-        found.append({**fitting.extra(), "rows": state.pair.users, "items": state.pair.items})
+        found.append({**fitting.extra(), "rows": pair.users, "items": pair.items})
     for other in found[1:]:
         for name, array in other.items():
             assert array.tobytes() == found[0][name].tobytes(), name

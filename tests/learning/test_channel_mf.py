@@ -14,6 +14,7 @@ from tacit.learning import ChannelMfOptions, Model, ReportMatrix, fit
 from tacit.learning.calibrated import calibrated
 from tacit.learning.checkpoint import FILE
 from tacit.learning.deconvolution import fit_prior
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.pattern import embed_pattern, no_pattern
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
@@ -56,7 +57,7 @@ def prior_of_scores(matrix: ReportMatrix, options: ChannelMfOptions, scale: floa
     """Write the joint prior covariance of all scores, less the centre, from the model's description."""
     pattern = no_pattern(matrix)
     if options.pattern:
-        pattern = embed_pattern(matrix, options.dimensions, np.random.default_rng(seed), 1)
+        pattern = embed_pattern(LocalEngine(matrix, 1), options.dimensions, np.random.default_rng(seed))
     people, things = matrix.shape
     users, items = (codes.ravel() for codes in np.indices((people, things)))
     user_places, item_places = pattern.users[:, :16].astype(np.float64), pattern.items[:, :16].astype(np.float64)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InvalidInputError, ModelError
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.matrix import ReportMatrix, Rows
 from tacit.learning.mixture import NoiseMixture, entry_weights
 from tacit.learning.model import Model, Offsets, Profile, Provenance
-from tacit.learning.model_parts import rated_of
 from tacit.learning.trace import FitTrace, Iteration
 from tacit.privacy.scale import RatingScale
 
@@ -58,7 +58,7 @@ def make_model(rank: int = 2, *, with_offsets: bool = True, noise: NoiseMixture 
         "noise": noise,
         "factor_ridge": 0.1,
         "offset_ridge": 0.3 if with_offsets else None,
-        "rated": rated_of(matrix),
+        "rated": LocalEngine(matrix, 1).rated(),
         "trace": FitTrace((Iteration(1, 1.0, None, 0.1, 0.01),), "converged"),
         "provenance": Provenance((), matrix.checksum, 7, {"tacit": "0"}),
     }

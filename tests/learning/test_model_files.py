@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tacit.errors import FileError, ModelError
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.matrix import ReportMatrix
 from tacit.learning.mixture import NoiseMixture
 from tacit.learning.model import Model, Offsets, Provenance
-from tacit.learning.model_parts import rated_of
 from tacit.learning.trace import FitTrace, Iteration
 from tacit.privacy.item_model import ItemModel
 from tacit.privacy.scale import RatingScale
@@ -54,7 +54,7 @@ def make_model(names: str = "ab", rank: int = 2, **changes: Any) -> Model:
         "noise": NoiseMixture(np.array([0.9, 0.1]), np.array([1 / 7, 2.0])),
         "factor_ridge": 0.1,
         "offset_ridge": 0.25,
-        "rated": rated_of(matrix),
+        "rated": LocalEngine(matrix, 1).rated(),
         "trace": TRACE,
         "provenance": Provenance(("5e" * 32,), matrix.checksum, 2**63, {"tacit": "0.1.0", "numpy": "2"}),
     }

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from tacit.learning.factors import FactorPair, Ridge, Sweeper
+from tacit.learning.factors import FactorPair, Ridge
 from tacit.learning.kernels import padded
-from tacit.learning.loop import Conduct, State
+from tacit.learning.local_engine import LocalEngine
+from tacit.learning.loop import Conduct
 from tacit.learning.matrix import ReportMatrix
 from tacit.learning.mixture import NoiseMixture
-from tacit.learning.mog_mf import em_iteration, fit_mog_mf, narrowest_variance, starting_state
+from tacit.learning.mog_mf import em_iteration, fit_mog_mf, narrowest_variance, start
 from tacit.learning.options import MogMfOptions
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STARS = RatingScale.parse("1:5:1")
-ONE_THREAD = Conduct(threads=1)
+UNWATCHED = Conduct()
 
 Doubles = NDArray[np.float64]
 
@@ -113,12 +114,18 @@ def matrix_of(R: Doubles) -> ReportMatrix:
     return ReportMatrix.of_values(users, items, R[users, items], STARS, **catalogue)
 
 
-def textbook_of(R: Doubles, matrix: ReportMatrix, state: State, ridge: float) -> Textbook:
+def started(matrix: ReportMatrix, options: MogMfOptions, seed: int) -> tuple[FactorPair, NoiseMixture]:
+    sweeper, mixture = start(LocalEngine(matrix, 1), options, np.random.default_rng(seed))
+    return sweeper.factors.home(), mixture
+
+
+def textbook_of(R: Doubles, matrix: ReportMatrix, started: tuple[FactorPair, NoiseMixture], ridge: float) -> Textbook:
     """The same start, with users and items in their own order."""
-    rank = state.pair.rank
+    pair, mixture = started
+    rank = pair.rank
     U, V = np.zeros((R.shape[0], rank)), np.zeros((R.shape[1], rank))
-    U[matrix.users.ids], V[matrix.items.ids] = state.pair.users[:, :rank], state.pair.items[:, :rank]
-    return Textbook(R, U, V, state.mixture.weights, state.mixture.variances, ridge)
+    U[matrix.users.ids], V[matrix.items.ids] = pair.users[:, :rank], pair.items[:, :rank]
+    return Textbook(R, U, V, mixture.weights, mixture.variances, ridge)
 
 
 @pytest.mark.parametrize(
@@ -128,15 +135,14 @@ def test_twenty_iterations_agree_with_the_textbook(rank: int, components: int, r
     R = random_reports(rank, people=30 + 20 * rank, things=20 + 20 * rank, fill=0.6)
     matrix = matrix_of(R)
     options = MogMfOptions(rank=rank, components=components, regularisation=ridge, iterations=20, tolerance=0.0)
-    start = starting_state(matrix, options, np.random.default_rng(7))
-    oracle = textbook_of(R, matrix, start, ridge)
-    state, trace = fit_mog_mf(matrix, options, np.random.default_rng(7), ONE_THREAD)
+    oracle = textbook_of(R, matrix, started(matrix, options, 7), ridge)
+    state, trace = fit_mog_mf(LocalEngine(matrix, 1), options, np.random.default_rng(7), UNWATCHED)
     for iteration in trace.iterations:
         expected = oracle.iterate()
         assert iteration.likelihood is not None
         assert iteration.likelihood * matrix.reports == pytest.approx(expected, rel=1e-6)
     expected_scores = (oracle.U @ oracle.V.T)[np.ix_(matrix.users.ids, matrix.items.ids)]
-    scores = state.pair.users[:, :rank].astype(float) @ state.pair.items[:, :rank].T.astype(float)
+    scores = state.factors.home().users[:, :rank].astype(float) @ state.factors.home().items[:, :rank].T.astype(float)
     # Where everything is rated enough to be determined, every prediction agrees, not only those of the reports.
     assert np.abs(scores - expected_scores).max() <= 1e-4 * np.abs(expected_scores).max()
     np.testing.assert_allclose(state.mixture.weights, oracle.pi, rtol=1e-4)
@@ -146,8 +152,8 @@ def test_twenty_iterations_agree_with_the_textbook(rank: int, components: int, r
 def test_the_printed_order_of_updates_reaches_the_same_optimum() -> None:
     R = random_reports(3, people=60, things=40, fill=0.7)
     matrix = matrix_of(R)
-    start = starting_state(matrix, MogMfOptions(rank=1, components=2), np.random.default_rng(1))
-    ours, printed = (textbook_of(R, matrix, start, 0.0) for _ in range(2))
+    begun = started(matrix, MogMfOptions(rank=1, components=2), 1)
+    ours, printed = (textbook_of(R, matrix, begun, 0.0) for _ in range(2))
     for _ in range(300):
         ours.iterate()
         printed.iterate_as_printed()
@@ -172,7 +178,7 @@ def test_the_penalised_likelihood_never_falls_before_a_collapse(
     R[0, 0] = 4.0
     matrix = matrix_of(R)
     options = MogMfOptions(rank=rank, components=components, regularisation=ridge, iterations=30, tolerance=0.0)
-    _, trace = fit_mog_mf(matrix, options, np.random.default_rng(seed), ONE_THREAD)
+    _, trace = fit_mog_mf(LocalEngine(matrix, 1), options, np.random.default_rng(seed), UNWATCHED)
     objectives = np.array([iteration.objective for iteration in trace.iterations])
     assert np.isfinite(objectives).all()
     # Once a component has collapsed the reports are explained exactly, many rows are singular, and what is left of
@@ -188,25 +194,24 @@ def test_a_component_that_collapses_is_held_and_reported() -> None:
     R = np.outer(np.linspace(1, 2, 12), np.linspace(1, 2, 9)).astype(np.float32).astype(float)
     matrix = matrix_of(R)
     options = MogMfOptions(rank=1, components=3, iterations=60, tolerance=0.0)
-    state, trace = fit_mog_mf(matrix, options, np.random.default_rng(0), ONE_THREAD)
+    state, trace = fit_mog_mf(LocalEngine(matrix, 1), options, np.random.default_rng(0), UNWATCHED)
     assert any("collapsed" in note for note in trace.notes)
     assert (state.mixture.variances >= narrowest_variance(matrix)).all()
-    assert np.isfinite(state.pair.users).all()
-    scores = state.pair.users[:, :1] @ state.pair.items[:, :1].T
+    assert np.isfinite(state.factors.home().users).all()
+    scores = state.factors.home().users[:, :1] @ state.factors.home().items[:, :1].T
     np.testing.assert_allclose(scores, R[np.ix_(matrix.users.ids, matrix.items.ids)], rtol=1e-3)
 
 
 def test_a_component_that_empties_is_left_out_and_reported() -> None:
     R = random_reports(5)
     matrix = matrix_of(R)
-    pair = starting_state(matrix, MogMfOptions(rank=1), np.random.default_rng(0)).pair
+    sweeper, _ = start(LocalEngine(matrix, 1), MogMfOptions(rank=1), np.random.default_rng(0))
     # A component with next to no weight, and too wide to explain any report.
     mixture = NoiseMixture(np.array([1 - 1e-13, 1e-13]), np.array([4.0, 1e4]))
-    sweeper = Sweeper(matrix, 0.0, Ridge(0.0), threads=1)
-    step = em_iteration(sweeper, State(pair, mixture), 1e-6)
+    step = em_iteration(sweeper, mixture, 1e-6)
     assert step.notes == ["component 2 emptied and was left out"]
     assert step.mixture.weights.tolist() == [1.0, 0.0]
-    again = em_iteration(sweeper, State(pair, step.mixture), 1e-6)
+    again = em_iteration(sweeper, step.mixture, 1e-6)
     assert again.notes == []
     assert np.isfinite([again.objective, *again.mixture.variances]).all()
 
@@ -218,7 +223,7 @@ def test_a_row_that_is_not_determined_gets_the_solution_of_least_norm() -> None:
     rng = np.random.default_rng(2)
     pair = FactorPair.of(rng.standard_normal((4, 3)), rng.standard_normal((6, 3)), offsets=False)
     mixture = NoiseMixture(np.array([0.5, 0.5]), np.array([0.5, 3.0]))
-    Sweeper(matrix, 0.0, Ridge(0.0), threads=1).users(pair, mixture)
+    LocalEngine(matrix, 1).sweeper(pair, 0.0, Ridge(0.0)).users(mixture)
     for user in (1, 2):
         row = matrix.users.index_of(user)
         assert row is not None
@@ -241,9 +246,9 @@ def test_bounded_laplace_on_movielens_gives_the_known_error(
     kept = ~held_out
     matrix = ReportMatrix.of_symbols(users[kept], items[kept], symbols[kept], policy)
     options = MogMfOptions(rank=1, tolerance=0.0)
-    state, trace = fit_mog_mf(matrix, options, np.random.default_rng(2), ONE_THREAD)
+    state, trace = fit_mog_mf(LocalEngine(matrix, 1), options, np.random.default_rng(2), UNWATCHED)
     rows, columns_ = matrix.users.find(users[held_out]), matrix.items.find(items[held_out])
-    scores = np.einsum("ij,ij->i", state.pair.users[rows], state.pair.items[columns_])
+    scores = np.einsum("ij,ij->i", state.factors.home().users[rows], state.factors.home().items[columns_])
     predicted = np.where((rows >= 0) & (columns_ >= 0), scores, matrix.mean)
     error = np.sqrt(np.mean((np.clip(predicted, 1, 5) - ratings[held_out]) ** 2))
     assert low < error < high

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.learning import ReportMatrix
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.pattern import _Scaled, embed_pattern, no_pattern, popularity
 from tacit.privacy.item_beliefs import ItemPattern
 from tacit.privacy.scale import RatingScale
@@ -39,7 +40,7 @@ def matrix_of(users: Any, items: Any) -> ReportMatrix:
 
 
 def embedded(matrix: ReportMatrix, dimensions: int = 6, *, seed: int = 0, threads: int = 1) -> Pattern:
-    return embed_pattern(matrix, dimensions, np.random.default_rng(seed), threads)
+    return embed_pattern(LocalEngine(matrix, threads), dimensions, np.random.default_rng(seed))
 
 
 def dense(matrix: ReportMatrix) -> NDArray[Any]:
@@ -56,7 +57,7 @@ def test_the_embedding_is_that_of_a_dense_decomposition(seed: int, dimensions: i
     matrix = matrix_of(*rated(seed))
     left, singular, right = np.linalg.svd(dense(matrix), full_matrices=False)
     wanted = min(dimensions, min(matrix.shape) - 2)
-    vectors, found = _Scaled(matrix, 1).leading(wanted + 1, np.random.default_rng(9))
+    vectors, found = _Scaled(LocalEngine(matrix, 1)).leading(wanted + 1, np.random.default_rng(9))
     np.testing.assert_allclose(found, singular[: wanted + 1], rtol=1e-4)
     overlap = np.linalg.svd(right[: wanted + 1] @ vectors, compute_uv=False)
     np.testing.assert_allclose(overlap, 1, atol=1e-3)  # the same subspace

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.learning.prior import fit_prior
-from tacit.learning.reports import tally
 from tacit.privacy.calibration import calibrate
 from tacit.privacy.prior import GENERIC_MEAN, Prior
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tacit.learning.matrix import ReportMatrix
+    from tacit.learning.engine import ReportSummary
     from tacit.privacy.scale import RatingScale
 
     Floats = NDArray[np.float32]
@@ -46,20 +45,18 @@ class CalibratedReports:
         return (1 / (self.noise_variances + residual_variance)).astype(np.float32)
 
 
-def calibrated(matrix: ReportMatrix) -> CalibratedReports:
+def calibrated(summary: ReportSummary) -> CalibratedReports:
     """Read the symbols of a matrix, each through its own policy's channel.
 
     The histogram of ratings that this needs is deconvolved from the reports themselves, all policies together.
     """
-    centre = centre_of(matrix.scale)
-    if matrix.symbol_values is None:
-        variance = max(matrix.variance, _least_variance(matrix.scale))
+    centre = centre_of(summary.scale)
+    if summary.symbol_values is None:
+        variance = max(summary.variance, _least_variance(summary.scale))
         return CalibratedReports(None, np.zeros(1), variance, centre)
-    counts = tally(matrix.by_user.values, len(matrix.symbol_values))
-    ends = np.cumsum([policy.channel.weights.symbols for policy in matrix.policies])
-    observed = [
-        (policy.channel, part) for policy, part in zip(matrix.policies, np.split(counts, ends[:-1]), strict=True)
-    ]
+    ends = np.cumsum([policy.channel.weights.symbols for policy in summary.policies])
+    counts = np.split(summary.symbol_counts, ends[:-1])
+    observed = [(policy.channel, part) for policy, part in zip(summary.policies, counts, strict=True)]
     prior = fit_prior(observed)
     readings = [calibrate(channel.likelihood, prior) for channel, _ in observed]
     noise = [np.full(len(reading.values), reading.noise_variance) for reading in readings]
@@ -67,11 +64,11 @@ def calibrated(matrix: ReportMatrix) -> CalibratedReports:
     return CalibratedReports(values, np.concatenate(noise), prior.variance, centre)
 
 
-def unheard(matrix: ReportMatrix) -> CalibratedReports:
+def unheard(summary: ReportSummary) -> CalibratedReports:
     """Read nothing: every symbol has the same value, and noise without bounds. What is left is the generic prior."""
-    symbols = 1 if matrix.symbol_values is None else len(matrix.symbol_values)
-    prior, centre = Prior.generic(matrix.scale), centre_of(matrix.scale)
-    values = None if matrix.symbol_values is None else np.full(symbols, centre)
+    symbols = 1 if summary.symbol_values is None else len(summary.symbol_values)
+    prior, centre = Prior.generic(summary.scale), centre_of(summary.scale)
+    values = None if summary.symbol_values is None else np.full(symbols, centre)
     return CalibratedReports(values, np.full(symbols, _UNHEARD), prior.variance, centre)
 
 

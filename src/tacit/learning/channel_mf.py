@@ -9,7 +9,7 @@ needed for any of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from tacit.learning.calibrated import CalibratedReports, calibrated, unheard
 from tacit.learning.channel_priors import SideState, follow_offset, follow_weights, learn_variances
-from tacit.learning.channel_rows import Readings, Side, SideRows, pair_of, penalty, sides_of, solve_side
+from tacit.learning.channel_rows import Side, SideRows, pair_of, penalty, sides_of, solve_side
+from tacit.learning.factors import relative_change
 from tacit.learning.loop import Conduct, State, Step, iterate
 from tacit.learning.mixture import NoiseMixture
 from tacit.learning.options import MOST_PLACES
@@ -26,8 +27,8 @@ from tacit.learning.pattern import Pattern, embed_pattern, no_pattern
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tacit.learning.engine import Engine, PosteriorSweeper
     from tacit.learning.factors import FactorPair
-    from tacit.learning.matrix import ReportMatrix, Rows
     from tacit.learning.options import ChannelMfOptions
     from tacit.learning.trace import FitTrace
 
@@ -49,8 +50,7 @@ _ITERATIONS_BEFORE_FACTORS_ARE_JUDGED = 6
 class ChannelFit:
     """Everything that one fit works with."""
 
-    readings: Readings
-    reports: tuple[Rows, Rows]  # by user and by item
+    sweeper: PosteriorSweeper
     report_values: CalibratedReports
     pattern: Pattern
     places: int
@@ -69,69 +69,73 @@ class ChannelFit:
         """The variance of ratings, which all others are shares of."""
         return self.report_values.rating_variance
 
+    @property
+    def noise(self) -> NoiseMixture:
+        """What is left of ratings, scores taken away."""
+        return NoiseMixture.single(RESIDUAL * self.scale)
+
     def extra(self) -> dict[str, NDArray[Any]]:
         """Name all arrays beside the rows, for a checkpoint."""
         return {**self.users.arrays("users"), **self.items.arrays("items"), "responses": self.responses}
 
 
 def fit_channel_mf(
-    matrix: ReportMatrix, options: ChannelMfOptions, rng: np.random.Generator, conduct: Conduct
-) -> tuple[State, FitTrace, ChannelFit]:
+    engine: Engine, options: ChannelMfOptions, rng: np.random.Generator, conduct: Conduct
+) -> tuple[FactorPair, FitTrace, ChannelFit]:
     """Alternate between users and items until the users' rows stop changing.
 
     The matrices that BLAS multiplies here are narrow: its threads cost more than they give, and sums would depend on
     how many there are.
     """
     with threadpool_limits(1, user_api="blas"):
-        return _fit(matrix, options, rng, conduct)
+        return _fit(engine, options, rng, conduct)
 
 
 def _fit(
-    matrix: ReportMatrix, options: ChannelMfOptions, rng: np.random.Generator, conduct: Conduct
-) -> tuple[State, FitTrace, ChannelFit]:
-    fitting, pair = _start(matrix, options, rng, conduct.threads)
+    engine: Engine, options: ChannelMfOptions, rng: np.random.Generator, conduct: Conduct
+) -> tuple[FactorPair, FitTrace, ChannelFit]:
+    fitting, pair = _start(engine, options, rng)
 
     def step(state: State) -> Step:
         number = len(state.iterations)
         tune = options.tune and number > 0
         judged = tune and number >= _ITERATIONS_BEFORE_FACTORS_ARE_JUDGED
-        solve_users(fitting, state.pair, tune=tune)
-        left = solve_items(fitting, state.pair, tune=tune, judged=judged)
-        return Step(state.mixture, objective=left)
+        before = pair.users.copy()
+        solve_users(fitting, pair, tune=tune)
+        left = solve_items(fitting, pair, tune=tune, judged=judged)
+        return Step(state.mixture, objective=left, change=relative_change(before, pair.users))
 
-    start = State(pair, NoiseMixture.single(RESIDUAL * fitting.scale), extra=fitting.extra())
+    start = State(pair, fitting.noise, extra=fitting.extra())
     least = _ITERATIONS_BEFORE_FACTORS_ARE_JUDGED + 2 if options.rank else 0
-    state, trace = iterate(
-        start, step, conduct, iterations=options.iterations, tolerance=options.tolerance, least=least
-    )
-    return state, trace, fitting
+    _, trace = iterate(start, step, conduct, iterations=options.iterations, tolerance=options.tolerance, least=least)
+    return pair, trace, fitting
 
 
-def _start(
-    matrix: ReportMatrix, options: ChannelMfOptions, rng: np.random.Generator, threads: int
-) -> tuple[ChannelFit, FactorPair]:
-    pattern = embed_pattern(matrix, options.dimensions, rng, threads) if options.pattern else no_pattern(matrix)
-    values = calibrated(matrix) if options.reports else unheard(matrix)
+def _start(engine: Engine, options: ChannelMfOptions, rng: np.random.Generator) -> tuple[ChannelFit, FactorPair]:
+    summary = engine.summary
+    pattern = embed_pattern(engine, options.dimensions, rng) if options.pattern else no_pattern(summary)
+    values = calibrated(summary) if options.reports else unheard(summary)
     places, rank = min(pattern.dimensions, MOST_PLACES), options.rank
     spread = np.sqrt(_FACTORS * values.rating_variance / max(rank, 1))
-    factors = rng.standard_normal((matrix.shape[0], rank)), spread * rng.standard_normal((matrix.shape[1], rank))
+    factors = rng.standard_normal((summary.shape[0], rank)), spread * rng.standard_normal((summary.shape[1], rank))
     pair = pair_of(
         pattern.users[:, :places],
         pattern.items[:, :places],
         (factors[0].astype(np.float32), factors[1].astype(np.float32)),
     )
     fitting = ChannelFit(
-        readings=Readings(values.table(), values.precisions(RESIDUAL * values.rating_variance), threads),
-        reports=_reports(matrix, values),
+        sweeper=engine.posterior_sweeper(
+            values.table(), values.precisions(RESIDUAL * values.rating_variance), values.centre
+        ),
         report_values=values,
         pattern=pattern,
         places=places,
         rank=rank,
         users=SideState.start(
-            matrix.shape[0], places, _user_defaults(rank) * values.rating_variance, pattern.dimensions + 2
+            summary.shape[0], places, _user_defaults(rank) * values.rating_variance, pattern.dimensions + 2
         ),
         items=SideState.start(
-            matrix.shape[1], places, _item_defaults(rank) * values.rating_variance, pattern.dimensions + 3
+            summary.shape[1], places, _item_defaults(rank) * values.rating_variance, pattern.dimensions + 3
         ),
         responses=np.zeros((pattern.dimensions, places)),
     )
@@ -147,22 +151,12 @@ def _item_defaults(rank: int) -> Doubles:
     return np.array([_ITEM_OFFSET, _ITEM_WEIGHTS, *[_FACTORS / max(rank, 1)] * rank])
 
 
-def _reports(matrix: ReportMatrix, values: CalibratedReports) -> tuple[Rows, Rows]:
-    """Return the reports in both orders; symbols stay symbols, plain numbers become deviations from the centre."""
-    if values.values is not None:
-        return matrix.by_user, matrix.by_item
-    by_user, by_item = (
-        replace(rows, values=rows.values - np.float32(values.centre)) for rows in (matrix.by_user, matrix.by_item)
-    )
-    return by_user, by_item
-
-
 def _sides(fitting: ChannelFit, pair: FactorPair) -> tuple[SideRows, SideRows]:
     """Return users and items with what is known of their rows."""
     users, items = fitting.sides
     return (
-        SideRows(pair.users, users, fitting.users.variances, fitting.reports[0]),
-        SideRows(pair.items, items, fitting.items.variances, fitting.reports[1]),
+        SideRows(pair.users, users, fitting.users.variances),
+        SideRows(pair.items, items, fitting.items.variances),
     )
 
 
@@ -170,7 +164,7 @@ def solve_users(fitting: ChannelFit, pair: FactorPair, *, tune: bool) -> None:
     """Solve the users' rows, then update what they share."""
     users, items = _sides(fitting, pair)
     state, pattern = fitting.users, fitting.pattern
-    solve_side(users, items, fitting.readings, state.priors)
+    solve_side(users, items, fitting.sweeper, state.priors, by_item=False)
     if pattern.dimensions:
         belief = fitting.scale * np.array([*_USER_POPULARITY, *[_USER_PLACE] * pattern.dimensions])
         follow_offset(users, state, np.hstack([pattern.user_popularity, pattern.users]), belief)
@@ -185,7 +179,7 @@ def solve_items(fitting: ChannelFit, pair: FactorPair, *, tune: bool, judged: bo
     """
     users, items = _sides(fitting, pair)
     state, places = fitting.items, fitting.pattern.items.astype(np.float64)
-    left = solve_side(items, users, fitting.readings, state.priors)
+    left = solve_side(items, users, fitting.sweeper, state.priors, by_item=True)
     left += penalty(items, state.priors) + penalty(users, fitting.users.priors)
     follow_offset(items, state, _item_features(fitting.pattern), _item_belief(fitting))
     belief = np.full(fitting.pattern.dimensions, fitting.scale * _RESPONSE)

@@ -14,7 +14,7 @@ from tacit.privacy.item_beliefs import Beliefs, ItemPattern
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tacit.learning.matrix import ReportMatrix
+    from tacit.learning.engine import ReportSummary
 
     Floats = NDArray[np.float32]
 
@@ -63,7 +63,7 @@ class ChannelPart:
         return replace(self, beliefs=beliefs, pattern=pattern)
 
 
-def finished(fitting: ChannelFit, pair: FactorPair, matrix: ReportMatrix) -> tuple[FactorPair, float, ChannelPart]:
+def finished(fitting: ChannelFit, pair: FactorPair, summary: ReportSummary) -> tuple[FactorPair, float, ChannelPart]:
     """Take a fit apart into rows, mean and the rest; factors that explain nothing are left out."""
     kept = np.flatnonzero(
         np.square(pair.items[:, fitting.sides[1].factors]).mean(axis=0) > _LEAST_EXPLAINED * fitting.scale
@@ -71,7 +71,7 @@ def finished(fitting: ChannelFit, pair: FactorPair, matrix: ReportMatrix) -> tup
     level = float(fitting.items.coefficients[0])
     rows = _with_factors(pair, fitting, kept)
     rows.items[:, rows.rank + 1] -= np.float32(level)
-    part = ChannelPart(_beliefs(fitting, kept), _item_pattern(fitting, rows), _symbol_readings(fitting, matrix))
+    part = ChannelPart(_beliefs(fitting, kept), _item_pattern(fitting, rows), _symbol_readings(fitting, summary))
     return rows, fitting.report_values.centre + level, part
 
 
@@ -108,17 +108,17 @@ def _item_pattern(fitting: ChannelFit, pair: FactorPair) -> ItemPattern | None:
     )
 
 
-def _symbol_readings(fitting: ChannelFit, matrix: ReportMatrix) -> tuple[SymbolReading, ...]:
+def _symbol_readings(fitting: ChannelFit, summary: ReportSummary) -> tuple[SymbolReading, ...]:
     values = fitting.report_values
-    if values.values is None or matrix.symbol_values is None:
+    if values.values is None or summary.symbol_values is None:
         return ()
-    ends = np.cumsum([policy.channel.weights.symbols for policy in matrix.policies])
+    ends = np.cumsum([policy.channel.weights.symbols for policy in summary.policies])
     return tuple(
         SymbolReading(
             policy.id,
-            matrix.symbol_values[end - policy.channel.weights.symbols : end].copy(),
+            summary.symbol_values[end - policy.channel.weights.symbols : end].copy(),
             values.values[end - policy.channel.weights.symbols : end].astype(np.float32),
             float(values.noise_variances[end - 1]),
         )
-        for policy, end in zip(matrix.policies, ends, strict=True)
+        for policy, end in zip(summary.policies, ends, strict=True)
     )

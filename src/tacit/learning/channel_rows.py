@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.learning.engine import PosteriorProblem, PosteriorSweeper
 from tacit.learning.factors import FactorPair
-from tacit.learning.kernels import padded, posterior_sweep
+from tacit.learning.kernels import padded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from tacit.learning.matrix import Rows
 
     Floats = NDArray[np.float32]
     Columns = NDArray[np.int64]
@@ -74,22 +73,12 @@ def pair_of(user_places: Floats, item_places: Floats, factors: tuple[Floats, Flo
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Readings:
-    """What the symbols of reports are worth: values and precisions; plain numbers have no table and one precision."""
-
-    table: Floats | None
-    precisions: Floats
-    threads: int
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class SideRows:
-    """One side: its rows, what their columns mean, how uncertain those solved for are, and its reports."""
+    """One side: its rows, what their columns mean, and how uncertain those solved for are."""
 
     rows: Floats
     side: Side
     variances: Floats
-    reports: Rows
 
     @property
     def factor_variances(self) -> Floats:
@@ -105,26 +94,23 @@ class RowPriors:
     centres: Floats
 
 
-def solve_side(own: SideRows, other: SideRows, readings: Readings, priors: RowPriors) -> float:
+def solve_side(own: SideRows, other: SideRows, sweeper: PosteriorSweeper, priors: RowPriors, *, by_item: bool) -> float:
     """Find the posterior of every row with the other side held; return the weighted sum of squared residuals.
 
     The other side's factors are known up to their variances; what is uncertain pulls less.
     """
     side = own.side
     solved = padded(own.rows[:, side.own])
-    squares = posterior_sweep(
-        own.reports,
-        readings.table,
-        readings.precisions,
-        padded(other.rows[:, other.side.other]),
-        solved,
-        own.variances,
+    problem = PosteriorProblem(
+        fixed=padded(other.rows[:, other.side.other]),
+        solved=solved,
+        variances=own.variances,
         coordinates=len(side.own),
         precision=(1 / priors.variances).astype(np.float32),
         centres=priors.centres,
         fixed_variances=other.factor_variances,
-        threads=readings.threads,
     )
+    squares = sweeper.sweep(problem, by_item=by_item)
     own.rows[:, side.solved] = solved[:, : len(side.solved)]
     return squares
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from tacit.errors import FileError, ModelError
 from tacit.files import reason_of, written_atomically
-from tacit.learning.kernels import kernel_name
 from tacit.learning.mixture import NoiseMixture
 from tacit.learning.trace import FitTrace
 
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from tacit.learning.engine import Engine
     from tacit.learning.loop import State
-    from tacit.learning.matrix import ReportMatrix
     from tacit.learning.options import Options
 
 FILE = "checkpoint.npz"
@@ -40,10 +39,11 @@ class Checkpoint:
     _saved_at: list[float] = field(default_factory=lambda: [time.monotonic()])
 
     @classmethod
-    def of(cls, folder: Path, matrix: ReportMatrix, options: Options, rng: np.random.Generator) -> Checkpoint:
+    def of(cls, folder: Path, engine: Engine, options: Options, rng: np.random.Generator) -> Checkpoint:
         """Name the fit by what determines its course; how long it runs does not."""
         course = {name: value for name, value in options.to_document().items() if name not in ("iterations", "epochs")}
-        named = [_FORMAT, options.model, course, matrix.checksum, rng.bit_generator.state, kernel_name()]
+        checksum, computer = engine.summary.checksum, engine.versions()["kernel"]
+        named = [_FORMAT, options.model, course, checksum, rng.bit_generator.state, computer]
         identity = hashlib.sha256(json.dumps(named, sort_keys=True, default=str).encode()).hexdigest()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -59,13 +59,14 @@ class Checkpoint:
             return
         trace = FitTrace(state.iterations, "", state.notes).to_document()
         document = json.dumps({"format": _FORMAT, "identity": self.identity, "trace": trace}).encode()
+        pair = state.factors.home()
         extra: dict[str, Any] = {_EXTRA + name: array for name, array in state.extra.items()}
         with written_atomically(self.folder / FILE) as temporary, temporary.open("wb") as file:
             np.savez(
                 file,
                 document=np.frombuffer(document, dtype=np.uint8),
-                users=state.pair.users,
-                items=state.pair.items,
+                users=pair.users,
+                items=pair.items,
                 weights=state.mixture.weights,
                 variances=state.mixture.variances,
                 **extra,
@@ -86,10 +87,10 @@ class Checkpoint:
             raise
         except Exception as error:  # zipfile, json and NumPy have no common word for a file that is not theirs
             raise ModelError(unreadable) from error
-        start.pair.users[:], start.pair.items[:] = state.pair.users, state.pair.items
+        start.factors.take(state.factors.home())
         for name, array in state.extra.items():
             start.extra[name][:] = array  # steps hold on to the arrays they began with
-        return replace(state, pair=start.pair, extra=start.extra)
+        return replace(state, factors=start.factors, extra=start.extra)
 
 
 def _read(path: Path, start: State, identity: str) -> State:
@@ -103,14 +104,15 @@ def _read(path: Path, start: State, identity: str) -> State:
             f"{path} belongs to another fit (other reports, options, seed or kernel); remove it or choose another"
         )
     trace = FitTrace.from_document(document["trace"])
-    _demand_alike(users, start.pair.users)
-    _demand_alike(items, start.pair.items)
+    pair = start.factors.home()
+    _demand_alike(users, pair.users)
+    _demand_alike(items, pair.items)
     _demand_alike(weights, start.mixture.weights)
     _demand_alike(variances, start.mixture.variances)
     for name, array in extra.items():
         _demand_alike(array, start.extra[name])
-    pair, mixture = replace(start.pair, users=users, items=items), NoiseMixture(weights, variances)
-    return replace(start, pair=pair, mixture=mixture, iterations=trace.iterations, notes=trace.notes, extra=extra)
+    pair, mixture = replace(pair, users=users, items=items), NoiseMixture(weights, variances)
+    return replace(start, factors=pair, mixture=mixture, iterations=trace.iterations, notes=trace.notes, extra=extra)
 
 
 def _demand_alike(found: NDArray[Any], wanted: NDArray[Any]) -> None:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import ModelError
-from tacit.learning.factors import FactorPair, Ridge, Sweeper
+from tacit.learning.factors import FactorPair, Ridge, random_pair
+from tacit.learning.matrix import ReportMatrix
 from tacit.learning.mixture import NoiseMixture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tacit.learning.matrix import ReportMatrix
+    from tacit.learning.engine import Engine
+    from tacit.learning.options import MfAlsOptions, MogMfOptions
 
     Doubles = NDArray[np.float64]
 
@@ -21,20 +23,36 @@ _OFFSET_SWEEPS = 10
 _REPORTS_AT_ONCE = 1 << 14
 
 
-def fit_offsets(matrix: ReportMatrix, regularisation: float, threads: int) -> tuple[FactorPair, float, float]:
+def starting_pair(engine: Engine, options: MogMfOptions | MfAlsOptions, rng: np.random.Generator) -> FactorPair:
+    """Start at random, or from an SVD, which only this machine's own matrix has."""
+    if options.start == "random":
+        return random_pair(engine.summary, options.rank, offsets=getattr(options, "offsets", False), rng=rng)
+    return svd_pair(_matrix_of(engine, f"{options.model} with start={options.start}"), options.rank, "item", rng)
+
+
+def _matrix_of(engine: Engine, what: str) -> ReportMatrix:
+    """Return the matrix of an engine that has it in memory, or refuse what needs it."""
+    matrix = engine.summary
+    if not isinstance(matrix, ReportMatrix):
+        raise ModelError(f"{what} needs all reports on one machine, which the engine {engine.name} does not; use local")
+    return matrix
+
+
+def fit_offsets(engine: Engine, regularisation: float) -> tuple[FactorPair, float, float]:
     """Fit a mean and offsets alone by alternating ridge regression; return offsets, mean and sum of squares left.
 
     The mean is free, so at the optimum the offsets of each side sum to zero; keeping them so on the way makes a few
     sweeps enough.
     """
-    people, things = matrix.shape
+    people, things = engine.summary.shape
     pair = FactorPair.of(np.zeros((people, 0)), np.zeros((things, 0)), offsets=True)
-    said, heard = matrix.by_user.counts() > 0, matrix.by_item.counts() > 0
-    mean, left = matrix.mean, 0.0
+    said, heard = engine.summary.user_counts > 0, engine.summary.item_counts > 0
+    mean, left = engine.summary.mean, 0.0
     for _ in range(_OFFSET_SWEEPS):
-        sweeper = Sweeper(matrix, mean, Ridge(0.0, regularisation), threads)
-        sweeper.users(pair, NoiseMixture.single())
-        left = float(sweeper.items(pair, NoiseMixture.single()).sums.square[0])
+        sweeper = engine.sweeper(pair, mean, Ridge(0.0, regularisation))
+        sweeper.users(NoiseMixture.single())
+        left = float(sweeper.items(NoiseMixture.single()).square[0])
+        pair = sweeper.factors.home()
         mean += _centre(pair.users[:, 0], said) + _centre(pair.items[:, 1], heard)
     return pair, mean, left
 

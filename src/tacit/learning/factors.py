@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.learning.kernels import SweepResult, half_sweep, padded
+from tacit.learning.kernels import padded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-    from tacit.learning.matrix import ReportMatrix
-    from tacit.learning.mixture import NoiseMixture
+    from tacit.learning.engine import ReportSummary
 
     Floats = NDArray[np.float32]
 
@@ -47,6 +49,30 @@ class FactorPair:
             item_factors = np.column_stack([item_factors, np.ones(len(item_factors)), np.zeros(len(item_factors))])
         return cls(padded(user_factors), padded(item_factors), rank, offsets)
 
+    def home(self) -> FactorPair:
+        """Return the factors, which are here already."""
+        return self
+
+    def take(self, pair: FactorPair) -> None:
+        """Go on from these instead."""
+        self.users[:], self.items[:] = pair.users, pair.items
+
+    @contextmanager
+    def turned(self) -> Iterator[FactorPair]:
+        """Let the sides change places for a while: what is solved for is called users, and its offset comes first."""
+        turned = replace(self, users=self.items, items=self.users)
+        self._exchange_offsets()
+        try:
+            yield turned
+        finally:
+            self._exchange_offsets()
+
+    def _exchange_offsets(self) -> None:
+        if self.offsets:
+            columns = [self.rank, self.rank + 1]
+            for rows in (self.users, self.items):
+                rows[:, columns] = rows[:, columns[::-1]]
+
     def user_offsets(self) -> Floats:
         """Return the users' offsets, zeros if there are none."""
         return self.users[:, self.rank].copy() if self.offsets else np.zeros(len(self.users), dtype=np.float32)
@@ -60,19 +86,19 @@ FIRST_GUESS = 0.1
 
 
 def random_pair(
-    matrix: ReportMatrix, rank: int, *, offsets: bool, rng: np.random.Generator, explained: float = FIRST_GUESS
+    summary: ReportSummary, rank: int, *, offsets: bool, rng: np.random.Generator, explained: float = FIRST_GUESS
 ) -> FactorPair:
     """Draw a start (Algorithm 2, line 3) whose products lie around the mean report, or around zero with offsets.
 
     The products vary by the share `explained` of the variance of reports. Users and items without a report stay at
     zero: nothing will ever move them.
     """
-    mean = 0.0 if offsets else matrix.mean
-    level, spread = np.sqrt(abs(mean) / rank), (explained * max(matrix.variance, 1e-12) / rank) ** 0.25
-    users = level + spread * rng.standard_normal((matrix.shape[0], rank))
-    items = np.copysign(1.0, mean) * level + spread * rng.standard_normal((matrix.shape[1], rank))
-    users[matrix.by_user.counts() == 0] = 0.0
-    items[matrix.by_item.counts() == 0] = 0.0
+    mean = 0.0 if offsets else summary.mean
+    level, spread = np.sqrt(abs(mean) / rank), (explained * max(summary.variance, 1e-12) / rank) ** 0.25
+    users = level + spread * rng.standard_normal((summary.shape[0], rank))
+    items = np.copysign(1.0, mean) * level + spread * rng.standard_normal((summary.shape[1], rank))
+    users[summary.user_counts == 0] = 0.0
+    items[summary.item_counts == 0] = 0.0
     return FactorPair.of(users, items, offsets=offsets)
 
 
@@ -93,53 +119,11 @@ class Ridge:
         return self.factors * factors + self.offsets * (squares(pair.user_offsets()) + squares(pair.item_offsets()))
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Sweeper:
-    """What both half-sweeps of a fit share: the reports, less `mean`, and the ridge."""
-
-    matrix: ReportMatrix
-    mean: float
-    ridge: Ridge
-    threads: int
-
-    def users(self, pair: FactorPair, mixture: NoiseMixture) -> SweepResult:
-        """Solve for the users' factors, the items' held (Eq. 10)."""
-        return self._solve(pair, mixture, statistics=False)
-
-    def items(self, pair: FactorPair, mixture: NoiseMixture) -> SweepResult:
-        """Solve for the items' factors, the users' held (Eq. 10), and sum up what Eq. 9 needs."""
-        turned = replace(pair, users=pair.items, items=pair.users)
-        self._turn(turned)
-        try:
-            return self._solve(turned, mixture, statistics=True, by_item=True)
-        finally:
-            self._turn(turned)
-
-    def _solve(
-        self, pair: FactorPair, mixture: NoiseMixture, *, statistics: bool, by_item: bool = False
-    ) -> SweepResult:
-        rows = self.matrix.by_item if by_item else self.matrix.by_user
-        if self.matrix.symbol_values is None and self.mean:
-            rows = replace(rows, values=rows.values - np.float32(self.mean))
-        return half_sweep(
-            rows,
-            None if self.matrix.symbol_values is None else self.matrix.symbol_values - np.float32(self.mean),
-            pair.items,
-            pair.users,
-            coordinates=pair.coordinates,
-            ridge=self.ridge.of(pair),
-            mixture=mixture,
-            statistics=statistics,
-            threads=self.threads,
-        )
-
-    @staticmethod
-    def _turn(pair: FactorPair) -> None:
-        """Exchange the two offset columns: what is solved for must come first."""
-        if pair.offsets:
-            columns = [pair.rank, pair.rank + 1]
-            for rows in (pair.users, pair.items):
-                rows[:, columns] = rows[:, columns[::-1]]
+def relative_change(before: Floats, after: Floats) -> float:
+    """Return how far factors moved beside their size; `before` is spoiled."""
+    size = max(squares(before), np.finfo(np.float64).tiny)
+    before -= after
+    return float(np.sqrt(squares(before) / size))
 
 
 def squares(values: Floats) -> float:

@@ -16,13 +16,14 @@ from tacit.learning.channel_part import ChannelPart, finished
 from tacit.learning.checkpoint import Checkpoint
 from tacit.learning.closed_form import fit_offsets, squared_error, svd_pair
 from tacit.learning.factors import FactorPair
-from tacit.learning.kernels import checked_threads, default_threads, kernel_name
+from tacit.learning.kernels import checked_threads, default_threads
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.loop import Conduct, State
 from tacit.learning.mf_als import fit_mf_als
 from tacit.learning.mf_sgd import fit_mf_sgd
 from tacit.learning.mixture import NoiseMixture
 from tacit.learning.model import Model
-from tacit.learning.model_parts import Offsets, Provenance, rated_of
+from tacit.learning.model_parts import Offsets, Provenance
 from tacit.learning.mog_mf import fit_mog_mf
 from tacit.learning.options import (
     MOST_PLACES,
@@ -38,6 +39,7 @@ from tacit.learning.options import (
 from tacit.learning.trace import FitTrace, Iteration
 
 if TYPE_CHECKING:
+    from tacit.learning.engine import Engine, ReportSummary
     from tacit.learning.loop import Watch
     from tacit.learning.matrix import ReportMatrix
 
@@ -56,7 +58,7 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
     watch: Watch | None = None,
     checkpoint: str | Path | None = None,
 ) -> Model:
-    """Fit the model the options belong to.
+    """Fit the model the options belong to, on this machine.
 
     The same reports, options and generator give the same model whatever the number of threads.
 
@@ -70,30 +72,43 @@ def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
             into, and what is there by then is returned.
         checkpoint: A folder to keep the fit in, and to go on from if it was kept there before.
     """
+    engine = LocalEngine(matrix, default_threads() if threads is None else checked_threads(threads))
+    return fit_with(engine, options, rng, seed=seed, watch=watch, checkpoint=checkpoint)
+
+
+def fit_with(  # noqa: PLR0913 - as above
+    engine: Engine,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    seed: int | None = None,
+    watch: Watch | None = None,
+    checkpoint: str | Path | None = None,
+) -> Model:
+    """Fit the model the options belong to on any engine; see `fit`."""
     _check_seed(seed)
-    kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint), matrix, options, rng)
-    conduct = Conduct(default_threads() if threads is None else checked_threads(threads), watch, kept)
-    found = _run(matrix, options, rng, conduct)
-    pair = found.pair
+    kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint), engine, options, rng)
+    found = _run(engine, options, rng, Conduct(watch, kept))
+    pair, summary = found.pair, engine.summary
     _refuse_non_finite(pair, options)
     offsets = Offsets(found.mean, pair.user_offsets(), pair.item_offsets())
-    factor_ridge, offset_ridge = _ridges(options, matrix)
+    factor_ridge, offset_ridge = _ridges(options, summary)
     return Model(
         name=options.model,
         options=options.to_document(),
-        scale=matrix.scale,
-        users=matrix.users,
-        items=matrix.items,
+        scale=summary.scale,
+        users=summary.users,
+        items=summary.items,
         user_factors=pair.users[:, : pair.rank].copy(),
         item_factors=pair.items[:, : pair.rank].copy(),
         offsets=offsets,
-        fallback=_fallback(matrix, options, offsets, conduct.threads),
+        fallback=_fallback(engine, options, offsets),
         noise=found.noise,
         factor_ridge=factor_ridge,
         offset_ridge=offset_ridge,
-        rated=rated_of(matrix),
+        rated=engine.rated(),
         trace=found.trace,
-        provenance=_provenance(matrix, seed),
+        provenance=_provenance(engine, seed),
         channel=found.channel,
     )
 
@@ -135,43 +150,53 @@ class _Found:
 
 
 def _run(  # noqa: PLR0911 - one for each model
-    matrix: ReportMatrix, options: Options, rng: np.random.Generator, conduct: Conduct
+    engine: Engine, options: Options, rng: np.random.Generator, conduct: Conduct
 ) -> _Found:
+    summary = engine.summary
     match options:
         case MogMfOptions():
-            return _iterated(*fit_mog_mf(matrix, options, rng, conduct))
+            return _iterated(*fit_mog_mf(engine, options, rng, conduct))
         case ChannelMfOptions():
-            state, trace, fitting = fit_channel_mf(matrix, options, rng, conduct)
-            pair, mean, channel = finished(fitting, state.pair, matrix)
-            return _Found(pair, state.mixture, trace, mean, channel)
+            rows, trace, fitting = fit_channel_mf(engine, options, rng, conduct)
+            pair, mean, channel = finished(fitting, rows, summary)
+            return _Found(pair, fitting.noise, trace, mean, channel)
         case MfAlsOptions():
-            return _iterated(*fit_mf_als(matrix, options, rng, conduct), matrix.mean if options.offsets else 0.0)
+            return _iterated(*fit_mf_als(engine, options, rng, conduct), summary.mean if options.offsets else 0.0)
         case MfSgdOptions():
-            return _iterated(*fit_mf_sgd(matrix, options, rng, conduct), matrix.mean if options.offsets else 0.0)
+            state, trace = fit_mf_sgd(_local(engine, options), options, rng, conduct)
+            return _iterated(state, trace, summary.mean if options.offsets else 0.0)
         case SvdOptions():
+            matrix = _local(engine, options).summary
             pair = svd_pair(matrix, options.rank, options.fill, rng)
             return _closed(pair, squared_error(matrix, pair))
         case OffsetsOptions():
-            pair, mean, left = fit_offsets(matrix, options.regularisation, conduct.threads)
+            pair, mean, left = fit_offsets(engine, options.regularisation)
             return _closed(pair, left, mean)
         case GlobalMeanOptions():
-            pair = FactorPair.of(np.zeros((matrix.shape[0], 0)), np.zeros((matrix.shape[1], 0)), offsets=False)
-            return _closed(pair, matrix.variance * matrix.reports, matrix.mean)
+            pair = FactorPair.of(np.zeros((summary.shape[0], 0)), np.zeros((summary.shape[1], 0)), offsets=False)
+            return _closed(pair, summary.variance * summary.reports, summary.mean)
     raise ModelError(f"{type(options).__name__} are the options of no model that is known here")
 
 
+def _local(engine: Engine, options: Options) -> LocalEngine:
+    """Return the local engine, for the models that only it can fit."""
+    if not isinstance(engine, LocalEngine):
+        raise ModelError(f"{options.model} cannot be fitted on the engine {engine.name[:40]}; use the engine local")
+    return engine
+
+
 def _iterated(state: State, trace: FitTrace, mean: float = 0.0) -> _Found:
-    return _Found(state.pair, state.mixture, trace, mean)
+    return _Found(state.factors.home(), state.mixture, trace, mean)
 
 
-def _fallback(matrix: ReportMatrix, options: Options, own: Offsets, threads: int) -> Offsets:
+def _fallback(engine: Engine, options: Options, own: Offsets) -> Offsets:
     """Return what answers where the user or the item is unknown: a mean and offsets, but for a model that has none."""
     if isinstance(options, ChannelMfOptions):
         return own  # plain offsets would take the symbols at face value
     if isinstance(options, GlobalMeanOptions):
-        people, things = matrix.shape
-        return Offsets(matrix.mean, np.zeros(people, dtype=np.float32), np.zeros(things, dtype=np.float32))
-    pair, level, _ = fit_offsets(matrix, _FALLBACK_REGULARISATION, threads)
+        people, things = engine.summary.shape
+        return Offsets(engine.summary.mean, np.zeros(people, dtype=np.float32), np.zeros(things, dtype=np.float32))
+    pair, level, _ = fit_offsets(engine, _FALLBACK_REGULARISATION)
     return Offsets(level, pair.user_offsets(), pair.item_offsets())
 
 
@@ -181,7 +206,7 @@ def _closed(pair: FactorPair, left: float, mean: float = 0.0) -> _Found:
     return _Found(pair, NoiseMixture.single(), FitTrace((this,), "closed form"), mean)
 
 
-def _ridges(options: Options, matrix: ReportMatrix) -> tuple[float, float | None]:
+def _ridges(options: Options, summary: ReportSummary) -> tuple[float, float | None]:
     """Return the ridge on a new user's factors and, where the model has offsets, on its offset."""
     match options:
         case MfAlsOptions():
@@ -190,7 +215,7 @@ def _ridges(options: Options, matrix: ReportMatrix) -> tuple[float, float | None
             return 0.0, options.regularisation
         case MfSgdOptions():
             # Every step pulls, so the ridge on a user grows with its reports; a new one is taken for an average one.
-            ridge = options.regularisation * matrix.reports / matrix.shape[0]
+            ridge = options.regularisation * summary.reports / summary.shape[0]
             return ridge, ridge if options.offsets else None
         case MogMfOptions():
             return options.regularisation, None
@@ -207,7 +232,7 @@ def _refuse_non_finite(pair: FactorPair, options: Options) -> None:
         )
 
 
-def _provenance(matrix: ReportMatrix, seed: int | None) -> Provenance:
+def _provenance(engine: Engine, seed: int | None) -> Provenance:
     versions = {"tacit": version("tacit"), "numpy": np.__version__, "python": platform.python_version()}
-    versions["kernel"] = kernel_name()
-    return Provenance(tuple(policy.id for policy in matrix.policies), matrix.checksum, seed, versions)
+    policies = tuple(policy.id for policy in engine.summary.policies)
+    return Provenance(policies, engine.summary.checksum, seed, versions | engine.versions())

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import FileError
-from tacit.learning.factors import squares
 from tacit.learning.trace import FitTrace, Iteration
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tacit.learning.checkpoint import Checkpoint
-    from tacit.learning.factors import FactorPair
+    from tacit.learning.engine import Factors
     from tacit.learning.mixture import NoiseMixture
 
     Watch = Callable[[Iteration], None]
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 class State:
     """Where a fit stands after an iteration."""
 
-    pair: FactorPair
+    factors: Factors
     mixture: NoiseMixture
     iterations: tuple[Iteration, ...] = ()
     notes: tuple[str, ...] = ()
@@ -41,10 +40,11 @@ class State:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Step:
-    """What one iteration leads to: the new mixture, and how good the factors are."""
+    """What one iteration leads to: the new mixture, how good the factors are, and by how much the users' changed."""
 
     mixture: NoiseMixture
     objective: float
+    change: float
     likelihood: float | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -53,7 +53,6 @@ class Step:
 class Conduct:
     """How a fit is run: who watches, and where it is kept."""
 
-    threads: int
     watch: Watch | None = None
     checkpoint: Checkpoint | None = None
 
@@ -96,21 +95,18 @@ def _kept(state: State, checkpoint: Checkpoint, *, now: bool) -> State:
 
 def _advance(state: State, step: Callable[[State], Step]) -> State:
     began = time.perf_counter()
-    before = state.pair.users.copy()
-    size = max(squares(before), np.finfo(np.float64).tiny)
     done = step(state)
-    before -= state.pair.users
     this = Iteration(
         number=len(state.iterations) + 1,
         objective=done.objective,
         likelihood=done.likelihood,
-        change=float(np.sqrt(squares(before) / size)),
+        change=done.change,
         seconds=time.perf_counter() - began,
         weights=tuple(done.mixture.weights.tolist()) if done.likelihood is not None else (),
         variances=tuple(done.mixture.variances.tolist()) if done.likelihood is not None else (),
     )
     notes = tuple(f"iteration {this.number}: {note}" for note in done.notes)
-    return State(state.pair, done.mixture, (*state.iterations, this), state.notes + notes, state.extra)
+    return State(state.factors, done.mixture, (*state.iterations, this), state.notes + notes, state.extra)
 
 
 def _reason_to_stop(state: State, iterations: int, tolerance: float, least: int) -> str:

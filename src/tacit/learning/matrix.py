@@ -151,6 +151,23 @@ class ReportMatrix:
         return len(self.by_user.values)
 
     @property
+    def user_counts(self) -> NDArray[np.int64]:
+        """How many reports each user has."""
+        return self.by_user.counts()
+
+    @property
+    def item_counts(self) -> NDArray[np.int64]:
+        """How many reports each item has."""
+        return self.by_item.counts()
+
+    @cached_property
+    def symbol_counts(self) -> NDArray[np.int64]:
+        """How many reports have each code; of plain numbers there are none."""
+        if self.symbol_values is None:
+            return np.zeros(0, dtype=np.int64)
+        return tally(self.by_user.values, len(self.symbol_values))
+
+    @property
     def mean(self) -> float:
         """The mean of the values."""
         return self._moments[0]
@@ -188,7 +205,7 @@ class ReportMatrix:
     def _moments(self) -> tuple[float, float]:
         values = self.by_user.values
         if self.symbol_values is not None:
-            counts, numbers = tally(values, len(self.symbol_values)), self.symbol_values.astype(np.float64)
+            counts, numbers = self.symbol_counts, self.symbol_values.astype(np.float64)
             mean = float(counts @ numbers) / len(values)
             return mean, float(counts @ (numbers - mean) ** 2) / len(values)
         mean = float(values.mean(dtype=np.float64))

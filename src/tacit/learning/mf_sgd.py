@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.learning.factors import FIRST_GUESS, FactorPair, Ridge, random_pair
+from tacit.learning.factors import FIRST_GUESS, FactorPair, Ridge, random_pair, relative_change
 from tacit.learning.kernels import ReportBlocks, sgd_epoch
 from tacit.learning.loop import Conduct, State, Step, iterate
 from tacit.learning.mixture import NoiseMixture
@@ -14,6 +14,7 @@ from tacit.learning.mixture import NoiseMixture
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tacit.learning.local_engine import LocalEngine
     from tacit.learning.matrix import ReportMatrix
     from tacit.learning.options import MfSgdOptions
     from tacit.learning.trace import FitTrace
@@ -30,9 +31,10 @@ _SMALL = 1_000_000  # reports below which starting threads costs more than it sa
 
 
 def fit_mf_sgd(
-    matrix: ReportMatrix, options: MfSgdOptions, rng: np.random.Generator, conduct: Conduct
+    engine: LocalEngine, options: MfSgdOptions, rng: np.random.Generator, conduct: Conduct
 ) -> tuple[State, FitTrace]:
     """Run through all reports, in an order drawn once, as often as asked."""
+    matrix = engine.summary
     mean = np.float32(matrix.mean if options.offsets else 0.0)
     explained = _NEXT_TO_NOTHING if options.offsets else FIRST_GUESS
     pair = random_pair(matrix, options.rank, offsets=options.offsets, rng=rng, explained=explained)
@@ -43,11 +45,13 @@ def fit_mf_sgd(
     largest = float(np.abs(blocks.values if table is None else table).max())
     rates = rates_of(pair, options, min(options.step, _LONGEST_STEP / max(largest, 1.0)))
     ridge = Ridge(options.regularisation, options.regularisation)
-    threads = conduct.threads if matrix.reports >= _SMALL else 1
+    threads = engine.threads if matrix.reports >= _SMALL else 1
 
     def step(state: State) -> Step:
-        squared = sgd_epoch(blocks, table, state.pair.users, state.pair.items, rates, threads=threads)
-        return Step(state.mixture, objective=squared + ridge.penalty(state.pair))
+        before = pair.users.copy()
+        squared = sgd_epoch(blocks, table, pair.users, pair.items, rates, threads=threads)
+        change = relative_change(before, pair.users)
+        return Step(state.mixture, objective=squared + ridge.penalty(pair), change=change)
 
     start = State(pair, NoiseMixture.single())
     return iterate(start, step, conduct, iterations=options.epochs, tolerance=0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import ModelError
 from tacit.learning.kernels import MOST_COMPONENTS
-from tacit.learning.matrix import ReportMatrix, Rows
+from tacit.learning.matrix import Rows
 from tacit.learning.reports import tally
 from tacit.privacy.item_model import LARGEST, check_floats, check_number
 
@@ -66,11 +66,6 @@ class Profile:
     def known(self) -> bool:
         """Whether the model learned anything of this person."""
         return len(self.rated) > 0
-
-
-def rated_of(matrix: ReportMatrix) -> Rows:
-    """Return which items each user reported on, without what was said: a model needs no more, and shares the memory."""
-    return structure(matrix.by_user.starts, matrix.by_user.columns)
 
 
 def structure(starts: NDArray[np.int64], columns: Indices) -> Rows:

@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.learning.kernels import row_sums
 from tacit.privacy.item_beliefs import SHARE_POWER
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tacit.learning.matrix import ReportMatrix
+    from tacit.learning.engine import Engine, ReportSummary
 
     Floats = NDArray[np.float32]
     Doubles = NDArray[np.float64]
@@ -54,24 +53,24 @@ class Pattern:
         return len(self.place_scale)
 
 
-def no_pattern(matrix: ReportMatrix) -> Pattern:
+def no_pattern(summary: ReportSummary) -> Pattern:
     """Return a pattern that says nothing."""
-    people, things = matrix.shape
+    people, things = summary.shape
     nothing = np.zeros(0)
     empty = np.zeros((people, 0), dtype=np.float32), np.zeros((things, 0), dtype=np.float32)
     return Pattern(np.zeros((people, 0)), np.zeros((things, 0)), *empty, np.ones(things), nothing)
 
 
-def embed_pattern(matrix: ReportMatrix, dimensions: int, rng: np.random.Generator, threads: int) -> Pattern:
+def embed_pattern(engine: Engine, dimensions: int, rng: np.random.Generator) -> Pattern:
     """Decompose which items were rated by whom."""
-    scaled = _Scaled(matrix, threads)
-    wanted = min(dimensions, min(matrix.shape) - 2)
+    scaled = _Scaled(engine)
+    wanted = min(dimensions, min(engine.summary.shape) - 2)
     if wanted < 1:
-        return no_pattern(matrix)
+        return no_pattern(engine.summary)
     right, singular = scaled.leading(wanted + 1, rng)
     kept = np.flatnonzero(singular > _LEAST_SINGULAR * singular[0])[1:]
     if not len(kept):  # everybody rated everything: there is nothing to tell them apart by
-        return no_pattern(matrix)
+        return no_pattern(engine.summary)
     right, singular = right[:, kept], singular[kept]
     items, item_width = _widened(right, singular, scaled.item_counts)
     users, user_width = _widened(scaled.times(right) / singular, singular, scaled.user_counts)
@@ -109,24 +108,24 @@ def _widened(vectors: Doubles, singular: Doubles, counts: NDArray[np.int64]) -> 
 class _Scaled:
     """The rated-or-not matrix with scaled rows and columns, never written out."""
 
-    def __init__(self, matrix: ReportMatrix, threads: int) -> None:
-        self.matrix, self.threads = matrix, threads
-        self.user_counts, self.item_counts = matrix.by_user.counts(), matrix.by_item.counts()
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.user_counts, self.item_counts = engine.summary.user_counts, engine.summary.item_counts
         self.of_users = np.maximum(self.user_counts, 1.0) ** _USER_POWER
         self.of_items = np.maximum(self.item_counts, 1.0) ** SHARE_POWER
 
     def times(self, right: Doubles) -> Doubles:
         dense = (self.of_items[:, None] * right).astype(np.float32)
-        return self.of_users[:, None] * row_sums(self.matrix.by_user, dense, self.threads)
+        return self.of_users[:, None] * self.engine.row_sums(dense, by_item=False)
 
     def transposed_times(self, left: Doubles) -> Doubles:
         dense = (self.of_users[:, None] * left).astype(np.float32)
-        return self.of_items[:, None] * row_sums(self.matrix.by_item, dense, self.threads)
+        return self.of_items[:, None] * self.engine.row_sums(dense, by_item=True)
 
     def leading(self, wanted: int, rng: np.random.Generator) -> tuple[Doubles, Doubles]:
         """Find right singular vectors by subspace iteration from a random start."""
-        width = min(wanted + _SPARE, *self.matrix.shape)
-        basis = np.linalg.qr(rng.standard_normal((self.matrix.shape[1], width)))[0]
+        width = min(wanted + _SPARE, *self.engine.summary.shape)
+        basis = np.linalg.qr(rng.standard_normal((self.engine.summary.shape[1], width)))[0]
         for _ in range(_POWER_ITERATIONS):
             basis = np.linalg.qr(self.transposed_times(self.times(basis)))[0]
         image = self.times(basis)
