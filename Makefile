@@ -5,7 +5,7 @@ BIN := .venv/bin
 PEERS := .venv-peers/installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo web test check browser bench docs clean
+.PHONY: demo web test check browser engines bench docs clean
 
 demo: .venv/installed-demo
 	$(BIN)/tacit demo
@@ -14,9 +14,12 @@ demo: .venv/installed-demo
 web: .venv/installed-demo
 	$(BIN)/tacit demo --web
 
-# One BLAS thread for each of the processes: more would get in each other's way.
+# One BLAS thread for each of the processes: more would get in each other's way. Tests of Spark share one process.
 test: check browser
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --cov --cov-report term
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadgroup --cov --cov-report term
+
+# Spark and PyTorch, so that `make test` tests both engines too. Without them it says what it leaves out.
+engines: .venv/installed-engines
 
 check: .venv/installed-test
 	$(BIN)/ruff check
@@ -65,6 +68,7 @@ docs: .venv/installed-docs
 
 .venv/installed-demo: EXTRAS = demo
 .venv/installed-test: EXTRAS = demo,test
+.venv/installed-engines: EXTRAS = demo,test,engines
 .venv/installed-bench: EXTRAS = demo,bench
 .venv/installed-docs: EXTRAS = demo,docs
 .venv/installed-%: pyproject.toml constraints.txt | .venv/bin/python

@@ -26,6 +26,7 @@ TacitError
 │   ├── BusyError                       more is waiting to be stored than there is room for
 │   └── RunError                        a training run cannot be started, or is unknown
 ├── FileError (OSError)                 a file cannot be read or written
+├── EngineError (RuntimeError)          an engine that computes elsewhere cannot be started, or gave up
 ├── WorkerError (RuntimeError)          a process that computed for another one ended
 └── MissingExtraError (ImportError)     an optional library is not installed
 
@@ -148,6 +149,10 @@ class RunError(ProviderSideError):
 
 class FileError(TacitError, OSError):
     """A file cannot be read or written."""
+
+
+class EngineError(TacitError, RuntimeError):
+    """An engine that computes elsewhere, on a cluster or a GPU, cannot be started, or gave up."""
 
 
 class WorkerError(TacitError, RuntimeError):

@@ -13,7 +13,7 @@ from tacit.errors import FileError, TableError
 from tacit.files import reason_of, written_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
+_BYTES_A_LINE = 16  # about, of a CSV file of reports
 
 # What counts as a number in a text field; NaN and infinity are read, so that the scale can name them.
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?$|^[+-]?(?i:nan|inf|infinity)$"
@@ -233,6 +234,21 @@ def write_columns(
                 pacsv.write_csv(table, stream)
 
 
+def write_parts(folder: str | Path, parts: Iterable[Mapping[str, NDArray[Any]]]) -> None:
+    """Write columns that come in parts as a folder of Parquet files, as Spark does: whole when `_SUCCESS` is there."""
+    place = Path(folder)
+    try:
+        place.mkdir()
+    except FileExistsError as error:
+        raise FileError(f"{folder} is there already; choose another folder") from error
+    except (OSError, ValueError) as error:
+        reason = reason_of(error) if isinstance(error, OSError) else "it is no name of a folder"
+        raise FileError(f"cannot make {folder}: {reason}; choose another folder") from error
+    for number, columns in enumerate(parts):
+        write_columns(place / f"part-{number:05}.parquet", columns, {})
+    (place / "_SUCCESS").touch()
+
+
 def release_memory() -> None:
     """Give back to the system what Arrow no longer needs but keeps for later: it can be most of a large file."""
     import pyarrow as pa  # noqa: PLC0415 - a slow import
@@ -246,6 +262,30 @@ def is_parquet(path: str | Path) -> bool:
     if not name.endswith((*_PARQUET, *_CSV)):
         raise TableError(f"{path} ends in {Path(path).suffix or 'nothing'!r}; name it .csv or .parquet")
     return name.endswith(_PARQUET)
+
+
+def files_of(path: str | Path) -> list[Path]:
+    """Return a file, or the files that a folder holds, as Spark and others write them: tables in several parts.
+
+    Names that begin with a dot or an underscore are marks, not parts.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        return [place]
+    found = sorted(file for file in place.iterdir() if file.is_file() and not file.name.startswith((".", "_")))
+    if not found:
+        raise TableError(f"{path} has no files in it; give a folder of Parquet or CSV files")
+    return found
+
+
+def count_rows(path: str | Path) -> int:
+    """Count the rows of a Parquet file without reading them; those of a CSV file are guessed from its size."""
+    with _readable(path):
+        if not is_parquet(path):
+            return Path(path).stat().st_size // _BYTES_A_LINE
+        import pyarrow.parquet as pq  # noqa: PLC0415 - a slow import
+
+        return int(pq.read_metadata(path).num_rows)
 
 
 def _chosen(label: str, names: Sequence[str], required: Sequence[str], optional: Sequence[str]) -> list[str]:

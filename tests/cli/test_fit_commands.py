@@ -66,6 +66,7 @@ def test_the_whole_way_from_ratings_to_recommendations(reports: Callable[..., An
         "reports": 480,
         "options": fitted.json["options"],
         "output": "model",
+        "engine": "local",
     }
     assert fitted.json["options"]["rank"] == 2
     assert fitted.err.count("\n") == 1
@@ -175,7 +176,8 @@ def test_options_are_read_by_their_types(reports: Callable[..., Any]) -> None:
 
 
 def test_what_takes_much_memory_is_said_before(reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.cli.fit.memory_needed", lambda *_: 2_340_000_000)
+    for module in ("cli.fit", "learning.local_engine"):
+        monkeypatch.setattr(f"tacit.{module}.memory_needed", lambda *_: 2_340_000_000)
     assert "it takes about 2.3 GB of memory\n" in reports(*FIT, "--model", "offsets").err
 
 
@@ -209,14 +211,12 @@ BAD_LINES = {
     "an odd start": ([*FIT, "--option", "start=over"], "start is 'over'; choose one of random, svd"),
     "a seed below 0": ([*FIT, "--seed", "-1"], "--seed"),
     "no threads": ([*FIT, "--threads", "0"], "--threads"),
-    "spark": ([*FIT, "--engine", "spark"], "engine 'spark' is not part of this version"),
-    "gpu": ([*FIT, "--engine", "gpu"], "engine 'gpu' is not part of this version"),
     "output onto a file": ([*FIT[:-1], "ratings.csv"], "is a file or a link"),
     "output onto a full folder": ([*FIT[:-1], "full"], "holds 'thesis.txt'"),
     "output in an absent folder": ([*FIT[:-1], "absent/model"], "no folder absent"),
     "output onto this folder": ([*FIT[:-1], "."], "not the name of a folder"),
     "checkpoint in the model": ([*FIT, "--checkpoint", "model/kept"], "keep it elsewhere"),
-    "recommend without a user": (["recommend", "model"], "--user"),
+    "recommend without a user": (["recommend", "model"], "give --user ID, or --everybody"),
     "recommend without a model": (["recommend", "absent", "--user", "1"], "there is no file absent/model.json"),
     "recommend from a full folder": (["recommend", "full", "--user", "1"], "there is no file full/model.json"),
     "recommend from a file": (["recommend", "ratings.csv", "--user", "1"], "there is no file ratings.csv/model.json"),

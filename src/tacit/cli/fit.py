@@ -12,32 +12,33 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from tacit.cli.engines import ENGINES, LOCAL, Sources, opened_engine
 from tacit.cli.model_options import options_of, settings_of
 from tacit.cli.options import json_option, note, print_json
 from tacit.cli.progress import fit_progress, on_terminal
 from tacit.errors import ModelError
 from tacit.files import read_bytes, write_bytes
-from tacit.learning import Model, Options, memory_needed, read_reports
-from tacit.learning import fit as fit_model
+from tacit.learning import Model, Options, fit_with, memory_needed
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.model_files import check_place
 from tacit.privacy.policy import Policy
 
 if TYPE_CHECKING:
-    from tacit.learning import ReportMatrix
+    from tacit.learning.engine import Engine, ReportSummary
 
-_LOCAL = "local"
 _MUCH_MEMORY = 500e6
 
 
 @click.command()
 @click.argument("reports", nargs=-1, required=True, metavar="REPORTS...")
-@click.option("--policy", "policies", multiple=True, required=True, metavar="FILE", help="Of the reports; may repeat.")
+@click.option("--policy", "policies", multiple=True, metavar="FILE", help="Of the reports; may repeat.")
 @click.option("--model", "name", default="mog-mf", show_default=True, metavar="NAME", help="Which model to fit.")
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the model goes.")
 @click.option("--rank", type=int, help="Number of factors, short for --option rank=RANK.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Of random starts. Default: drawn, and written down.")
 @click.option("--option", "lines", multiple=True, metavar="NAME=VALUE", help="An option of the model; may repeat.")
-@click.option("--engine", default=_LOCAL, show_default=True, help="Where to compute: local is all there is yet.")
+@click.option("--engine", default=LOCAL, show_default=True, help=f"Where to compute: {', '.join(ENGINES)}.")
+@click.option("--spark", "spark_lines", multiple=True, metavar="NAME=VALUE", help="A setting of Spark's; may repeat.")
 @click.option("--threads", type=click.IntRange(1, 1024), help="How many to use. Default: all cores.")
 @click.option("--checkpoint", metavar="FOLDER", help="Keep the fit here while it runs, and go on from it.")
 @click.option(
@@ -58,16 +59,21 @@ def fit(
     seed: int | None,
     lines: tuple[str, ...],
     engine: str,
+    spark_lines: tuple[str, ...],
     threads: int | None,
     checkpoint: str | None,
     least_reports: int,
     as_json: bool,
 ) -> None:
-    """Fit a model to files of reports.
+    """Fit a model to reports.
+
+    REPORTS are CSV or Parquet files, folders of such files, or the address of
+    a store (postgresql://... or sqlite:///...), whose policies are known.
 
     The same reports, options and seed give the same model, whatever the number
-    of threads. Ctrl-C ends the fit early: the model is then saved as it was
-    after the last whole iteration, with status 0; a second one gives up.
+    of threads, and the same up to rounding on every engine. Ctrl-C ends the fit
+    early: the model is then saved as it was after the last whole iteration, with
+    status 0; a second one gives up.
 
     Models are channel-mf (ours: it knows the policies' channels), mog-mf (the
     paper's), mf-als, mf-sgd, svd, offsets and
@@ -76,32 +82,28 @@ def fit(
     \b
     Example:
       tacit fit reports.parquet --policy policy.json --model mog-mf --rank 10 --seed 1 -o model/
+      tacit fit reports/ --policy policy.json --model channel-mf --engine spark -o model/
     """
-    _check_engine(engine)
     options = options_of(name, settings_of([*lines, *([] if rank is None else [f"rank={rank}"])]))
     _check_places(output, checkpoint)
-    matrix = read_reports(reports, [Policy.load(path) for path in policies])
-    _check_least_reports(least_reports, matrix)
-    chosen = _drawn_seed(checkpoint) if seed is None else seed
-    _announce(matrix, options, chosen)
-    began = time.perf_counter()
-    with fit_progress(int(getattr(options, "iterations", getattr(options, "epochs", 1)))) as watch:
-        rng = np.random.default_rng(chosen)
-        model = fit_model(matrix, options, rng, seed=chosen, threads=threads, watch=watch, checkpoint=checkpoint)
-    seconds = time.perf_counter() - began
+    sources = Sources(reports, tuple(Policy.load(path) for path in policies))
+    with opened_engine(engine, sources, options, threads, settings_of(list(spark_lines))) as computer:
+        _check_least_reports(least_reports, computer.summary)
+        chosen = _drawn_seed(checkpoint) if seed is None else seed
+        _announce(computer, options, chosen)
+        began = time.perf_counter()
+        with fit_progress(int(getattr(options, "iterations", getattr(options, "epochs", 1)))) as watch:
+            rng = np.random.default_rng(chosen)
+            model = fit_with(computer, options, rng, seed=chosen, watch=watch, checkpoint=checkpoint)
+        seconds = time.perf_counter() - began
     model.save(output, least_reports=least_reports)
     _report(model, output, seconds)
     if as_json:
-        print_json(_document(model, output, seconds))
+        print_json(_document(model, output, seconds) | {"engine": computer.name})
 
 
-def _check_engine(engine: str) -> None:
-    if engine not in (_LOCAL, "auto"):
-        raise ModelError(f"engine {engine[:40]!r} is not part of this version of tacit; leave --engine out")
-
-
-def _check_least_reports(least: int, matrix: ReportMatrix) -> None:
-    most = int(matrix.by_item.counts().max())
+def _check_least_reports(least: int, summary: ReportSummary) -> None:
+    most = int(summary.item_counts.max())
     if least > most:
         raise ModelError(f"--least-reports {least} would publish nothing: the busiest item has {most}; ask for fewer")
 
@@ -131,15 +133,15 @@ def _drawn_seed(checkpoint: str | None) -> int:
     return drawn
 
 
-def _announce(matrix: ReportMatrix, options: Options, seed: int) -> None:
-    users, items = matrix.shape
+def _announce(engine: Engine, options: Options, seed: int) -> None:
+    users, items = engine.summary.shape
     rank = f" of rank {options.rank}" if hasattr(options, "rank") else ""
-    size = f"{matrix.reports:,} reports of {users:,} users on {items:,} items"
+    size = f"{engine.summary.reports:,} reports of {users:,} users on {items:,} items"
     if on_terminal():
         note(f"fitting {options.model}{rank} to {size}; seed {seed}")
-    needed = memory_needed(matrix, options)
-    if needed > _MUCH_MEMORY:
-        note(f"it takes about {needed / 1e9:.1f} GB of memory")
+    plan = engine.prepare(options)
+    if not isinstance(engine, LocalEngine) or memory_needed(engine.summary, options) > _MUCH_MEMORY:
+        note(plan)
 
 
 def _report(model: Model, output: str, seconds: float) -> None:

@@ -1,7 +1,8 @@
 """Learning from reports: what perturbed ratings tell, all together."""
 
-from tacit.learning.fit import fit, memory_needed
+from tacit.learning.fit import fit, fit_with
 from tacit.learning.matrix import ReportMatrix, read_reports
+from tacit.learning.memory import memory_needed
 from tacit.learning.model import Model
 from tacit.learning.options import (
     MODELS,
@@ -33,6 +34,7 @@ __all__ = [
     "ReportMatrix",
     "SvdOptions",
     "fit",
+    "fit_with",
     "memory_needed",
     "read_reports",
 ]

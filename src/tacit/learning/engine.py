@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tacit.learning.factors import FactorPair, Ridge
     from tacit.learning.matrix import Rows
     from tacit.learning.mixture import MixtureStatistics, NoiseMixture
+    from tacit.learning.options import Options
     from tacit.privacy.policy import Policy
     from tacit.privacy.scale import RatingScale
     from tacit.privacy.vocabulary import Vocabulary
@@ -178,6 +179,10 @@ class Engine(Protocol):
 
     def rated(self) -> Rows:
         """Return which items each user reported on, without what was said."""
+        ...
+
+    def prepare(self, options: Options) -> str:
+        """Get ready for a fit, and say in a line what it will take; refuse one that cannot be done."""
         ...
 
     def versions(self) -> dict[str, str]:

@@ -26,7 +26,6 @@ from tacit.learning.model import Model
 from tacit.learning.model_parts import Offsets, Provenance
 from tacit.learning.mog_mf import fit_mog_mf
 from tacit.learning.options import (
-    MOST_PLACES,
     ChannelMfOptions,
     GlobalMeanOptions,
     MfAlsOptions,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 # Reports of no offset that are added to everybody's own where a model has no offsets to fall back on.
 _FALLBACK_REGULARISATION = 5.0
-_LINE = 16
 
 
 def fit(  # noqa: PLR0913 - three that matter, and four about how it is run
@@ -87,6 +85,7 @@ def fit_with(  # noqa: PLR0913 - as above
 ) -> Model:
     """Fit the model the options belong to on any engine; see `fit`."""
     _check_seed(seed)
+    engine.prepare(options)
     kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint), engine, options, rng)
     found = _run(engine, options, rng, Conduct(watch, kept))
     pair, summary = found.pair, engine.summary
@@ -116,26 +115,6 @@ def fit_with(  # noqa: PLR0913 - as above
 def _check_seed(seed: int | None) -> None:
     if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
         raise ModelError(f"seed is {seed!r}; give a whole number from 0 to 2**63 - 1")
-
-
-def memory_needed(matrix: ReportMatrix, options: Options) -> int:
-    """Estimate how many bytes a fit takes at its peak, the reports included."""
-    people, things = matrix.shape
-    rank = getattr(options, "rank", 0)
-    if isinstance(options, ChannelMfOptions):
-        rank += 2 * min(MOST_PLACES, options.dimensions) * options.pattern
-    stride = -(-(rank + 2) // _LINE) * _LINE
-    factors = 4 * stride * (people + things) + 8 * rank * (people + things)
-    # A copy of the users' factors, to see how far they moved; plain values less the mean, for offsets.
-    extra = 4 * stride * people + (4 * matrix.reports if matrix.symbol_values is None else 0)
-    if isinstance(options, ChannelMfOptions):
-        # Rows in the order of a sweep, variances and centres, the embedding and what it is found from.
-        extra += 4 * (2 * stride + 4 * options.dimensions * options.pattern) * (people + things)
-    elif isinstance(options, MfSgdOptions):
-        extra += matrix.reports * (4 + 4 + 4 + 8 + 4 + matrix.by_user.values.itemsize)
-    elif isinstance(options, SvdOptions) or getattr(options, "start", "") == "svd":
-        extra += 24 * matrix.reports + 8 * (2 * rank + 20) * (people + things)
-    return matrix.nbytes + factors + extra + 4 * rank * (people + things) + 40 * (people + things)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.learning.factors import relative_change
 from tacit.learning.kernels import SweepResult, half_sweep, kernel_name, posterior_sweep, row_sums
+from tacit.learning.memory import memory_needed
 from tacit.learning.model_parts import structure
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tacit.learning.factors import FactorPair, Ridge
     from tacit.learning.matrix import ReportMatrix, Rows
     from tacit.learning.mixture import MixtureStatistics, NoiseMixture
+    from tacit.learning.options import Options
 
     Floats = NDArray[np.float32]
 
@@ -49,6 +51,11 @@ class LocalEngine:
     def rated(self) -> Rows:
         """Return which items each user reported on; the memory is the matrix's own."""
         return structure(self.summary.by_user.starts, self.summary.by_user.columns)
+
+    def prepare(self, options: Options) -> str:
+        """Say how much memory a fit takes."""
+        needed = memory_needed(self.summary, options)
+        return f"it takes about {needed / 1e9:.1f} GB of memory"
 
     def versions(self) -> dict[str, str]:
         """Name the kernel."""

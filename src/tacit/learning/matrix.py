@@ -21,6 +21,7 @@ from tacit.learning.reports import (
     reports_of_values,
     tally,
 )
+from tacit.tables import files_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -214,10 +215,11 @@ class ReportMatrix:
 
 
 def read_reports(paths: str | Path | Sequence[str | Path], policies: Iterable[Policy]) -> ReportMatrix:
-    """Read one or several CSV or Parquet files of reports, each row under one of the policies."""
-    files = [paths] if isinstance(paths, str | Path) else list(paths)
-    if not files:
+    """Read CSV or Parquet files of reports, or folders of such, each row under one of the policies."""
+    places = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not places:
         raise ReportError("no file of reports was given; give at least one")
+    files = [file for place in places for file in files_of(place)]
     alphabet = Alphabet.of(policies)
     return _of_codes(cells_of([reports_of_file(file, alphabet) for file in files]), alphabet)
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.errors import RunError
 from tacit.learning import memory_needed
+from tacit.learning.memory import available_memory
 
 if TYPE_CHECKING:
     from tacit.learning import Options, ReportMatrix
-
-_SYSTEM = Path("/proc/meminfo")
-_GROUP = Path("/sys/fs/cgroup")
 
 
 def check_memory(matrix: ReportMatrix, options: Options, most: int | None) -> int:
@@ -35,33 +31,10 @@ def check_memory(matrix: ReportMatrix, options: Options, most: int | None) -> in
     return needed
 
 
-def available_memory() -> int:
-    """Return how many bytes are to be had: what the system has left, and the container if this runs in one."""
-    return int(min(_of_system(), _of_group()))
-
-
 def peak_memory() -> int:
     """Return how many bytes this process took at most so far."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _of_system() -> int:
-    try:
-        entries = dict(line.split(":", 1) for line in _SYSTEM.read_text().splitlines())
-        return int(entries["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError, ValueError):  # not Linux: all there is
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _of_group() -> float:
-    """Return what is left of the limit of this control group; infinite where there is none."""
-    try:
-        limit, used = ((_GROUP / f"memory.{name}").read_text().strip() for name in ("max", "current"))
-        entries = dict(line.split() for line in (_GROUP / "memory.stat").read_text().splitlines())
-        return float("inf") if limit == "max" else int(limit) - int(used) + int(entries["inactive_file"])
-    except (OSError, KeyError, ValueError):
-        return float("inf")
 
 
 def _shown(size: float) -> str:

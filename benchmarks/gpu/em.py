@@ -1,0 +1,150 @@
+"""EM iterations on a GPU: ours beside plain batched PyTorch in one run, the floor, and a billion ratings."""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import platform
+import statistics
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import rates
+import torch
+import worlds
+
+from tacit.learning.gpu import fused, plain
+from tacit.learning.gpu.device import memory_limit
+from tacit.learning.gpu.engine import GpuEngine
+from tacit.learning.loop import Conduct
+from tacit.learning.mog_mf import fit_mog_mf
+from tacit.learning.options import MogMfOptions
+
+if TYPE_CHECKING:
+    from tacit.learning import ReportMatrix
+    from tacit.learning.gpu.sweep import HalfSweep
+    from tacit.learning.trace import FitTrace
+
+RESULT = Path(__file__).parents[1] / "results" / "gpu.json"
+COMPONENTS = 4
+RIDGE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds of an iteration, the median and the best, after those that warm up; and the likelihoods."""
+
+    median: float
+    best: float
+    likelihoods: list[float]
+
+    @classmethod
+    def of(cls, trace: FitTrace, warming: int) -> Timing:
+        """Read them off a fit."""
+        each = [1e3 * one.seconds for one in trace.iterations[warming:]]
+        return cls(statistics.median(each), min(each), [float(one.likelihood or 0) for one in trace.iterations])
+
+    def record(self) -> dict[str, Any]:
+        """Return the figures to write down."""
+        return {"ms": round(self.median, 3), "best_ms": round(self.best, 3), "likelihoods": self.likelihoods}
+
+
+def timed(matrix: ReportMatrix, rank: int, half_sweep: HalfSweep, iterations: int, warming: int) -> Timing:
+    """Train; an iteration's time ends when its likelihood is known on this side."""
+    device = torch.device("cuda")
+    engine = GpuEngine(matrix, device, memory_limit(device), half_sweep)
+    options = MogMfOptions(
+        rank=rank, components=COMPONENTS, regularisation=RIDGE, iterations=warming + iterations, tolerance=0.0
+    )
+    print(f"  {engine.prepare(options)}", flush=True)
+    _, trace = fit_mog_mf(engine, options, np.random.default_rng(0), Conduct())
+    torch.cuda.empty_cache()
+    return Timing.of(trace, warming)
+
+
+def compare(name: str, matrix: ReportMatrix, rank: int, chosen: argparse.Namespace, flops: float) -> dict[str, Any]:
+    """Train both ways on one world at one rank."""
+    people, things = matrix.shape
+    print(f"{name}: {matrix.reports:,} ratings, {people:,} people, {things:,} items, rank {rank}", flush=True)
+    ours = timed(matrix, rank, fused.half_sweep, chosen.iterations, chosen.warming)
+    other = timed(matrix, rank, plain.half_sweep, max(2, chosen.iterations // 5), 1)
+    least = rates.floor_of(matrix, rank, flops)
+    apart = max(abs(a / b - 1) for a, b in zip(ours.likelihoods, other.likelihoods, strict=False))
+    print(
+        f"  fused {ours.median:.2f} ms, plain {other.median:.2f} ms ({other.median / ours.median:.1f} times);"
+        f" floor {least.overlapped:.2f} ms, {ours.median / least.overlapped:.1f} times; likelihoods apart {apart:.1e}",
+        flush=True,
+    )
+    return {
+        "ratings": matrix.reports,
+        "people": people,
+        "items": things,
+        "rank": rank,
+        "components": COMPONENTS,
+        "fused": ours.record(),
+        "plain": other.record(),
+        "times_plain": round(other.median / ours.median, 2),
+        "floor": least.record(),
+        "times_floor": round(ours.median / least.overlapped, 2),
+        "likelihoods_apart": apart,
+    }
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[8, 32, 64, 128])
+    parser.add_argument("--iterations", type=int, default=15)
+    parser.add_argument("--warming", type=int, default=3)
+    parser.add_argument("--billion", action="store_true", help="train on 10^9 ratings at rank 64, too")
+    parser.add_argument("--output", type=Path, default=RESULT)
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure, print and keep the figures."""
+    chosen = arguments()
+    flops, copied = rates.product_rate(), rates.copy_rate()
+    print(f"{torch.cuda.get_device_name()}: {flops / 1e12:.1f} TFlop/s, copies {copied / 1e12:.2f} TB/s", flush=True)
+    record: dict[str, Any] = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "device": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "triton": _triton(),
+        "python": platform.python_version(),
+        "product_flops_per_second": round(flops),
+        "copy_bytes_per_second": round(copied),
+        "runs": [],
+    }
+    began = time.perf_counter()
+    matrix = worlds.libimseti()
+    print(f"the world was made in {time.perf_counter() - began:.0f} s", flush=True)
+    for rank in chosen.ranks:
+        record["runs"].append(compare("libimseti's shape", matrix, rank, chosen, flops))
+        _keep(record, chosen.output)
+    if chosen.billion:
+        del matrix
+        began = time.perf_counter()
+        matrix = worlds.billion()
+        torch.cuda.empty_cache()
+        print(f"the billion was drawn in {time.perf_counter() - began:.0f} s", flush=True)
+        record["runs"].append(compare("a billion", matrix, 64, chosen, flops))
+        _keep(record, chosen.output)
+
+
+def _keep(record: dict[str, Any], path: Path) -> None:
+    path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _triton() -> str:
+    import triton  # noqa: PLC0415 - only to be named
+
+    return str(triton.__version__)
+
+
+if __name__ == "__main__":
+    main()

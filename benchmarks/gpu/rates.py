@@ -1,0 +1,90 @@
+"""What the device can do at best, measured: products, copies, and rows of factors fetched in the order of the data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from tacit.learning import ReportMatrix
+
+_SIZE = 8192
+_COPY_BYTES = 1 << 32
+_REPEATS = 5
+_AT_ONCE = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """The least that one EM iteration takes, in milliseconds, whatever the program.
+
+    Each side's equations take half of a symmetric matrix for every rating, and a Cholesky factorisation for every row;
+    every rating's row of factors is fetched once a side, and once more for the sums at the new factors.
+    """
+
+    gflop: float
+    gathered_gb: float
+    arithmetic: float
+    gathers: float
+
+    @property
+    def overlapped(self) -> float:
+        """Return the floor of a program that fetches while it computes."""
+        return max(self.arithmetic, self.gathers)
+
+    def record(self) -> dict[str, float]:
+        """Return the figures to write down."""
+        return {name: round(number, 3) for name, number in (asdict(self) | {"overlapped": self.overlapped}).items()}
+
+
+def floor_of(matrix: ReportMatrix, rank: int, flops_per_second: float) -> Floor:
+    """Count the work, and time the gathers as PyTorch does them."""
+    people, things = matrix.shape
+    flops = 2.0 * matrix.reports * rank * (rank + 1) + 4.0 * matrix.reports * rank * 2
+    flops += (people + things) * (rank**3 / 3 + 2 * rank**2)
+    seconds = sum(gather_seconds(matrix, rank, by_item=by_item) * times for by_item, times in ((False, 1), (True, 2)))
+    gathered = 3 * 4.0 * rank * matrix.reports
+    return Floor(flops / 1e9, gathered / 1e9, 1e3 * flops / flops_per_second, 1e3 * seconds)
+
+
+def gather_seconds(matrix: ReportMatrix, rank: int, *, by_item: bool) -> float:
+    """Time adding up the rows of factors that one side's reports name, without storing what was fetched."""
+    rows, other = (matrix.by_item, matrix.shape[0]) if by_item else (matrix.by_user, matrix.shape[1])
+    columns = torch.tensor(rows.columns, device="cuda")
+    starts = torch.tensor(rows.starts, device="cuda")
+    table = torch.ones((other, rank), device="cuda")
+    bag = torch.nn.functional.embedding_bag
+    return best_seconds(lambda: bag(columns, table, starts[:-1].int(), mode="sum"))
+
+
+def product_rate() -> float:
+    """Measure matrix products in single precision, in operations a second."""
+    left = torch.randn((_SIZE, _SIZE), device="cuda")
+    return 2 * _SIZE**3 / best_seconds(lambda: left @ left)
+
+
+def copy_rate() -> float:
+    """Measure copies within the device's memory, bytes read and written, a second."""
+    source = torch.randn(_COPY_BYTES // 4, device="cuda")
+    target = torch.empty_like(source)
+    return 2 * _COPY_BYTES / best_seconds(lambda: target.copy_(source))
+
+
+def best_seconds(work: Callable[[], Tensor]) -> float:
+    """Return the best of a few runs, by the device's own clock."""
+    work()
+    found = []
+    for _ in range(_REPEATS):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        found.append(float(start.elapsed_time(end)) / 1e3)
+    return min(found)

@@ -1,0 +1,111 @@
+"""Plans: what a fit takes of a device's memory, foreseen before anything is put there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.errors import EngineError
+from tacit.learning.gpu.batches import Cost
+from tacit.learning.gpu.reports import cut, value_bytes
+
+if TYPE_CHECKING:
+    from tacit.learning.matrix import ReportMatrix, Rows
+
+MOST_BLOCK = 1 << 24  # reports
+_LEAST_BLOCK = 1 << 10
+_LINE = 16  # floats; rows of factors are a multiple of it
+_TASKS, _TASK_REPORTS = 32, 1 << 11  # bytes that kernels note down of a row, and of every so many reports
+_SPARE = 0.05  # of a device's memory: what allocators round up, and the libraries' own
+_MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where reports are, and how many bytes everything takes."""
+
+    device: str
+    limit: int
+    count: int
+    resident: bool
+    most: int
+    reports: int
+    factors: int
+    scratch: int
+
+    @property
+    def need(self) -> int:
+        """How many bytes that is altogether."""
+        return self.reports + self.factors + self.scratch
+
+    def describe(self) -> str:
+        """Say it in a line."""
+        where = "stay there" if self.resident else f"are streamed there, at most {self.most} at a time"
+        parts = f"reports {_shown(self.reports)}, factors {_shown(self.factors)}, scratch {_shown(self.scratch)}"
+        return f"on {self.device}: {self.count} reports {where}; {_shown(self.need)} of {_shown(self.limit)} ({parts})"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What is asked of a plan: rows of so many coordinates, so many arrays of such rows, and scratch memory."""
+
+    coordinates: int
+    arrays: int
+    scratch: int
+
+    def beside(self, coordinates: int, arrays: int) -> Demand:
+        """Ask for that too, if not at the same time."""
+        return replace(self, coordinates=max(self.coordinates, coordinates), arrays=max(self.arrays, arrays))
+
+
+def foresee(matrix: ReportMatrix, demand: Demand, device: str, limit: int) -> Plan:
+    """Plan for reports that stay on the device if they fit, else for blocks as large as fit."""
+    usable = int(limit * (1 - _SPARE))
+    plan = _plan(matrix, demand, device, limit, resident=True, most=MOST_BLOCK, scratch=demand.scratch)
+    if plan.need <= usable:
+        return plan
+    least = Cost(demand.coordinates, demand.coordinates, 8, 0).least
+    most, scratch = MOST_BLOCK, max(demand.scratch, least)
+    while True:
+        plan = _plan(matrix, demand, device, limit, resident=False, most=most, scratch=scratch)
+        if plan.need <= usable:
+            return plan
+        if most > _LEAST_BLOCK and (plan.reports > scratch or scratch == least):
+            most //= 2
+        elif scratch > least:
+            scratch = max(scratch // 2, least)
+        else:
+            break
+    raise EngineError(
+        f"the fit needs at least {_shown(int(plan.need / (1 - _SPARE)))} on {device}, and {_shown(limit)} may be used; "
+        "lower the rank, or use the local engine"
+    )
+
+
+def _plan(  # noqa: PLR0913 - what is tried
+    matrix: ReportMatrix, demand: Demand, device: str, limit: int, *, resident: bool, most: int, scratch: int
+) -> Plan:
+    sides = matrix.by_user, matrix.by_item
+    held = sum(map(_bytes, sides)) if resident else 2 * max(_largest_block(rows, most)[0] for rows in sides)
+    held += sum(_TASKS * (len(rows) + len(rows.columns) // _TASK_REPORTS) for rows in sides)
+    stride = -(-demand.coordinates // _LINE) * _LINE
+    copied = max(_largest_block(rows, most)[1] for rows in sides)  # to see how far a block's rows moved
+    floats = stride * (demand.arrays * sum(matrix.shape) + copied)
+    return Plan(device, limit, matrix.reports, resident, most, held, 4 * floats, scratch)
+
+
+def _bytes(rows: Rows) -> int:
+    return 8 * (len(rows) + 1) + len(rows.columns) * (4 + value_bytes(rows))
+
+
+def _largest_block(rows: Rows, most: int) -> tuple[int, int]:
+    """Return the bytes and rows of the largest block."""
+    bounds = np.array(cut(rows.starts, most))
+    counts, reports = bounds[:, 1] - bounds[:, 0], rows.starts[bounds[:, 1]] - rows.starts[bounds[:, 0]]
+    return int((8 * (counts + 1) + reports * (4 + value_bytes(rows))).max()), int(counts.max())
+
+
+def _shown(size: int) -> str:
+    return f"{size / _MEBIBYTE:.1f} MiB" if size < 1 << 30 else f"{size / (1 << 30):.1f} GiB"

@@ -1,0 +1,194 @@
+"""What is learned from, in ranges of devices: each can be read by itself, on another machine too."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sqlalchemy import BigInteger, cast, func, select
+
+from tacit.errors import InvalidInputError, ReportError
+from tacit.learning.reports import Reports
+from tacit.provider.store.database import open_database
+from tacit.provider.store.schema import items, policies, reports
+from tacit.tables import Ids, column_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection, Row, Select
+
+    from tacit.learning.reports import Alphabet
+    from tacit.provider.store.database import Database
+
+    Numbers = NDArray[np.int64]  # device, item, policy, symbol
+    Columns = dict[str, NDArray[Any]]
+
+MOST_PARTS = 1_000_000
+
+_CHUNK = 100_000
+_COLUMNS = 4
+_SHOWN_ID = 12
+_SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRange:
+    """The devices with keys from `first` to `last`, both included, and how many reports they had, old ones too.
+
+    `snapshot` names the state of the database to read; None where it cannot be named.
+    """
+
+    first: int
+    last: int
+    reports: int
+    snapshot: str | None = None
+
+
+@contextmanager
+def device_ranges(address: str, parts: int) -> Iterator[list[DeviceRange]]:
+    """Cut the devices into at most `parts` ranges with about equally many reports; no reports, no ranges.
+
+    On PostgreSQL every range shows the same state of the store, that of now, for as long as this context is open:
+    whoever reads a range inside it sees nothing of what is stored or deleted meanwhile. It can be read as often as
+    needed, and by as many as there are connections. A range that is read after the end is refused.
+
+    SQLite cannot name a state. There each range shows the state of when it is read, so that what a device said is
+    whole, and devices that are new since are in none; but reading a range again may show more, or less.
+    """
+    if not 1 <= parts <= MOST_PARTS:
+        raise InvalidInputError(f"{parts} ranges of devices are not 1 to {MOST_PARTS}; choose another number")
+    database = open_database(address)
+    try:
+        with database.reading() as connection:
+            snapshot = None if database.is_sqlite else _exported(connection)
+            ranges = [DeviceRange(first, last, own, snapshot) for first, last, own in connection.execute(_cut(parts))]
+            if snapshot is not None:
+                yield ranges
+        if snapshot is None:  # a transaction left open would keep what is deleted meanwhile in SQLite's log
+            yield ranges
+    finally:
+        database.close()
+
+
+def read_range(address: str, wanted: DeviceRange) -> Columns:
+    """Read a range: columns `user`, `item`, `symbol` and `policy` of the newest report of every device on every item.
+
+    Users are keys of devices, items and policies their ids; rows come in the order of users. Beside the rows of one
+    range, memory holds the ids of all items.
+    """
+    keys, names = _read(address, wanted)
+    named = {name: ids.decoded() for name, ids in ((name, _named(keys[name], names[name])) for name in names)}
+    return keys | named
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A range as a part of the reports that a cluster lays out: it is read by the machine that needs it."""
+
+    address: str = field(repr=False)  # it may hold a password
+    wanted: DeviceRange
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        return f"devices {self.wanted.first} to {self.wanted.last}"
+
+    def reports(self, alphabet: Alphabet) -> Reports | None:
+        """Read the reports; None if there are none."""
+        keys, names = _read(self.address, self.wanted)
+        if not len(keys["user"]):
+            return None
+        users, policies = column_of(keys["user"], "user").ids(), _named(keys["policy"], names["policy"])
+        indices = np.array([alphabet.find(policy) for policy in policies.distinct], dtype=np.int16)
+        if indices.min() < 0:
+            shown = str(policies.distinct[int(np.argmin(indices))])[:_SHOWN_ID]
+            raise ReportError(f"{self.label}: policy {shown!r} was not given; give it too")
+        codes = alphabet.encode(keys["symbol"].astype(np.int64), indices[policies.codes], self.label)
+        return Reports(self.label, users, _named(keys["item"], names["item"]), codes)
+
+
+def _read(address: str, wanted: DeviceRange) -> tuple[Columns, dict[str, dict[int, str]]]:
+    """Read a range with keys in the place of ids, and which ids these stand for."""
+    database = open_database(address)
+    try:
+        with _state(database, wanted.snapshot) as connection:
+            found = connection.execution_options(stream_results=True, yield_per=_CHUNK).execute(_of_range(wanted))
+            keys = _joined(_newest(map(_numbers, found.partitions())))
+            tables = {"item": items, "policy": policies}
+            names = {name: connection.execute(select(table.c.key, table.c.id)).all() for name, table in tables.items()}
+    finally:
+        database.close()
+    return keys, {name: dict(rows) for name, rows in names.items()}
+
+
+def _exported(connection: Connection) -> str:
+    """Let others read the state that this transaction sees, until it ends."""
+    connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+    for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):  # counting and reading may take hours
+        connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
+    return str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one())
+
+
+@contextmanager
+def _state(database: Database, snapshot: str | None) -> Iterator[Connection]:
+    """Offer a transaction that sees the named state, or the present one."""
+    if snapshot is not None and not _SNAPSHOT.fullmatch(snapshot):
+        raise InvalidInputError(
+            f"{snapshot[:40]!r} names no state of a database; take ranges as device_ranges made them"
+        )
+    with database.reading() as connection:
+        if snapshot is not None:
+            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")  # it takes no parameter
+        yield connection
+
+
+def _cut(parts: int) -> Select[int, int, int]:
+    """Sum up the reports of devices in order of their keys, and cut the sum into equal parts."""
+    counts = select(reports.c.device, func.count().label("own")).group_by(reports.c.device).subquery()
+    before = cast(func.sum(counts.c.own).over(order_by=counts.c.device) - counts.c.own, BigInteger)
+    total = cast(func.sum(counts.c.own).over(), BigInteger)
+    running = select(counts.c.device, counts.c.own, (before * parts // total).label("part")).subquery()
+    ends = func.min(running.c.device), func.max(running.c.device), cast(func.sum(running.c.own), BigInteger)
+    return select(*ends).group_by(running.c.part).order_by(running.c.part)
+
+
+def _of_range(wanted: DeviceRange) -> Select[Any]:
+    columns = select(reports.c.device, reports.c.item, reports.c.policy, reports.c.symbol)
+    own = columns.where(reports.c.device.between(wanted.first, wanted.last))
+    return own.order_by(reports.c.device, reports.c.item, reports.c.revision)
+
+
+def _numbers(chunk: Sequence[Row[Any]]) -> Numbers:
+    return np.fromiter(chain.from_iterable(chunk), dtype=np.int64, count=_COLUMNS * len(chunk)).reshape(-1, _COLUMNS)
+
+
+def _newest(chunks: Iterable[Numbers]) -> Iterator[Numbers]:
+    """Keep the last of the rows with equal device and item, which come one after the other."""
+    held = np.empty((0, _COLUMNS), dtype=np.int64)
+    for chunk in chunks:
+        rows = np.concatenate([held, chunk])
+        yield rows[:-1][(rows[1:, :2] != rows[:-1, :2]).any(axis=1)]
+        held = rows[-1:]  # the next chunk may have a newer one
+    yield held
+
+
+def _joined(chunks: Iterable[Numbers]) -> Columns:
+    """Put chunks together, each at once as narrow as the tables are."""
+    kinds = {"user": np.int64, "item": np.int32, "policy": np.int16, "symbol": np.int16}
+    narrow = [[chunk[:, at].astype(kind) for at, kind in enumerate(kinds.values())] for chunk in chunks]
+    return dict(zip(kinds, map(np.concatenate, zip(*narrow, strict=True)), strict=True))
+
+
+def _named(keys: NDArray[Any], ids: Mapping[int, str]) -> Ids:
+    listed, places = np.unique(keys, return_inverse=True)
+    if not len(listed):
+        return Ids(np.empty(0, dtype=object), places.astype(np.int32))
+    texts = column_of(np.array([ids[key] for key in listed.tolist()], dtype=object), "id").ids()
+    return Ids(texts.distinct, texts.codes[places])

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from tacit.learning.spark.session import spark_session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark_is_there(absent: Callable[[str], NoReturn]) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        absent("pyspark is not installed; install tacit[spark]")
+    if shutil.which("java") is None:
+        absent("Java is not installed; Spark needs it")
+
+
+@pytest.fixture(scope="session")
+def spark(spark_is_there: None) -> Iterator[SparkSession]:  # noqa: ARG001 - asked first
+    """Spark on two cores, one for all tests of a process: it takes seconds to start."""
+    session = spark_session({"spark.master": "local[2]", "spark.driver.memory": "1g"})
+    yield session
+    session.stop()
