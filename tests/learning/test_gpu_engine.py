@@ -24,7 +24,6 @@ from tacit.learning.mixture import NoiseMixture
 from tacit.learning.options import ChannelMfOptions, MfAlsOptions, MogMfOptions, OffsetsOptions, Options
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
-from tacit.tables import read_columns
 
 if importlib.util.find_spec("torch") is None and not os.environ.get("TACIT_NO_SKIPS"):
     pytest.skip("PyTorch is not installed; install tacit[gpu]", allow_module_level=True)
@@ -41,8 +40,7 @@ from tacit.learning.gpu.sums import row_sums
 from tacit.learning.gpu.sweeper import GpuSweeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from tacit.learning.model import Model
 
@@ -194,28 +192,6 @@ def test_whole_fits_on_a_world_are_those_of_the_local_engine(matrix: ReportMatri
     )
     world = make_world(STARS, shape=WorldShape(300, 150, 9_000), seed=1)
     assert_same_fit(ours, local, world.users, world.items, world.ratings)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [MogMfOptions(iterations=30), MfAlsOptions(iterations=30), ChannelMfOptions(iterations=8)],
-    ids=lambda options: options.model,
-)
-def test_whole_fits_on_movielens_are_those_of_the_local_engine(
-    data_file: Callable[[str], Path], options: Options
-) -> None:
-    columns = read_columns(data_file("ml-100k.parquet"), ["user", "item", "rating"])
-    users, items = (column.ids().decoded() for column in columns[:2])
-    ratings = columns[2].numbers()
-    held_out = np.random.default_rng(0).permutation(len(ratings)) % 10 == 0
-    policy = Policy.make("bounded-laplace", STARS, "3")
-    words = np.random.default_rng(1).integers(0, 2**64, len(ratings), dtype=np.uint64, endpoint=False)
-    said = policy.channel.draw(STARS.ranks_of(ratings), words)
-    reports = ReportMatrix.of_symbols(users[~held_out], items[~held_out], said[~held_out], policy)
-    ours, local = (
-        fit_with(engine, options, np.random.default_rng(7)) for engine in (on_device(reports), LocalEngine(reports, 1))
-    )
-    assert_same_fit(ours, local, users[held_out], items[held_out], ratings[held_out])
 
 
 def swept(matrix: ReportMatrix, reports: DeviceReports) -> tuple[Any, ...]:
