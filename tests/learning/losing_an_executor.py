@@ -26,7 +26,13 @@ from tacit.privacy.policy import Policy
 if TYPE_CHECKING:
     from tacit.learning.engine import Sweeper
 
-ITERATIONS, LOST_IN = 3, 1
+ITERATIONS, LOST_IN = 2, 1
+SETTINGS = {
+    "spark.master": "local-cluster[2,1,1024]",
+    "spark.driver.memory": "1g",
+    "spark.shuffle.io.maxRetries": "1",  # who is dead will not answer later
+    "spark.shuffle.io.retryWait": "100ms",
+}
 MIXTURE = NoiseMixture(np.array([0.7, 0.3]), np.array([0.5, 4.0]))
 
 
@@ -79,7 +85,7 @@ def swept(sweeper: Sweeper, context: Any) -> int:
 
 def main(reports: str, policy: str, found: str) -> None:
     """Sweep over a file of reports by both plans; write the factors, and say how many executors were lost."""
-    session = spark_session({"spark.master": "local-cluster[2,1,1024]", "spark.driver.memory": "1g"})
+    session = spark_session(SETTINGS)
     context = session.sparkContext
     layout = lay_out(
         context, parts_of_files([reports]), [Policy.from_json(Path(policy).read_text())], chunk_reports=400

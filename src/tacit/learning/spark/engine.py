@@ -1,0 +1,115 @@
+"""The Spark engine: the same kernels, on as many machines as a cluster has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.errors import ModelError
+from tacit.learning.kernels import kernel_name, padded
+from tacit.learning.options import MOST_PLACES, ChannelMfOptions
+from tacit.learning.spark.broadcast import BroadcastFactors, BroadcastSweeper
+from tacit.learning.spark.joined import JoinedPlan
+from tacit.learning.spark.posterior import SparkPosteriorSweeper, sums_of_rows
+from tacit.learning.spark.session import failures_in_one_line
+from tacit.learning.spark.summary import SparkSummary
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from pyspark import SparkContext
+
+    from tacit.learning.engine import Sweeper
+    from tacit.learning.factors import FactorPair, Ridge
+    from tacit.learning.matrix import Rows
+    from tacit.learning.options import Options
+    from tacit.learning.spark.layout import Layout
+
+    Floats = NDArray[np.float32]
+
+# Factors of both sides up to this many bytes are sent to every worker; larger ones stay where the cluster keeps them.
+LARGEST_BROADCAST = 1 << 30
+
+
+class SparkEngine:
+    """Reports laid out on a cluster, and up to which size factors are sent whole."""
+
+    name = "spark"
+
+    def __init__(self, layout: Layout, largest_broadcast: int = LARGEST_BROADCAST) -> None:
+        """Ask the workers what they compute with."""
+        self.layout, self.largest_broadcast = layout, largest_broadcast
+        self.summary = SparkSummary(layout)
+        self._threads = int(self._context.getConf().get("spark.task.cpus", "1"))
+        self._kernel = _kernel_of_workers(self._context)
+        self._plans: set[str] = set()
+        self._joined: JoinedPlan | None = None
+
+    def prepare(self, options: Options) -> str:
+        """Say how large the factors will be, and how they will travel."""
+        self._plans.clear()
+        rank = getattr(options, "rank", 0) + 2
+        if isinstance(options, ChannelMfOptions):
+            rank += 2 * min(MOST_PLACES, options.dimensions) * options.pattern
+        size = padded(np.zeros((1, rank))).nbytes * sum(self.summary.shape)
+        told = f"factors take {size / 1e9:.1f} GB"
+        if self.plan(size) == "broadcast" or isinstance(options, ChannelMfOptions):
+            return f"{told}, here and in every worker"
+        return f"{told} and stay on the cluster; at the end they come here"
+
+    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> Sweeper:
+        """Start alternating sweeps from these factors."""
+        plan = self.plan(pair.users.nbytes + pair.items.nbytes)
+        self._plans.add(plan)
+        if plan == "broadcast":
+            return BroadcastSweeper(self.layout, BroadcastFactors(self._context, pair), mean, ridge, self._threads)
+        if self._joined is None:
+            self._joined = JoinedPlan(self.layout, self._threads)
+        return self._joined.sweeper(pair, mean, ridge)
+
+    def plan(self, size: int) -> str:
+        """Say how factors of so many bytes travel: `broadcast` whole, or `joined` with the reports that need them."""
+        return "broadcast" if size <= self.largest_broadcast else "joined"
+
+    def posterior_sweeper(self, table: Floats | None, weights: Floats, centre: float) -> SparkPosteriorSweeper:  # noqa: ARG002 - reports are symbols here
+        """Read symbols through a table."""
+        if table is None:
+            raise ModelError("reports on Spark are symbols, and were to be read as plain numbers; use the engine local")
+        self._plans.add("broadcast")
+        return SparkPosteriorSweeper(self.layout, table, weights, self._threads)
+
+    def row_sums(self, dense: Floats, *, by_item: bool) -> Floats:
+        """Sum the rows of `dense` that each user or item has reports with."""
+        return sums_of_rows(self.layout, dense, self._threads, by_item=by_item)
+
+    def rated(self) -> Rows:
+        """Gather which items each user reported on."""
+        return self.summary.rated()
+
+    def versions(self) -> dict[str, str]:
+        """Name the kernel of the workers, Spark and its Java, and how factors travelled."""
+        machine: Any = self._context._jvm  # noqa: SLF001 - there is no other way to ask
+        java = str(machine.System.getProperty("java.version"))
+        travelled = " and ".join(sorted(self._plans))
+        return {"kernel": self._kernel, "spark": self._context.version, "java": java, "plan": travelled}
+
+    def close(self) -> None:
+        """Let the cluster forget the reports."""
+        if self._joined is not None:
+            self._joined.close()
+        self.layout.close()
+
+    @property
+    def _context(self) -> SparkContext:
+        return self.layout.by_user.chunks.context
+
+
+def _kernel_of_workers(context: SparkContext) -> str:
+    cores = context.defaultParallelism
+    with failures_in_one_line():
+        found = context.parallelize(range(cores), cores).map(_kernel_here).distinct().collect()
+    return " and ".join(sorted(found))
+
+
+def _kernel_here(_: int) -> str:
+    return kernel_name()

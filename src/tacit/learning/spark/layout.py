@@ -1,0 +1,176 @@
+"""Laying reports out on a cluster: read in parts, numbered, and gathered into chunks by user and by item."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.errors import ReportError
+from tacit.learning.reports import Alphabet
+from tacit.learning.spark.chunks import MOST_REPORTS, Chunk, assembled, cut, first_repeat, parted
+from tacit.learning.spark.numbering import Numbering, number
+from tacit.learning.spark.reading import read_parts, survey
+from tacit.learning.spark.session import failures_in_one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+    from pyspark import RDD, SparkContext
+
+    from tacit.learning.reports import Reports
+    from tacit.learning.spark.chunks import Cells
+    from tacit.learning.spark.sources import Part
+    from tacit.privacy.policy import Policy
+    from tacit.tables import Ids
+
+    Counts = NDArray[np.int64]
+    Numbers = NDArray[np.int32]
+
+_PARTITIONS_PER_CORE = 2
+_CHUNKS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class SideLayout:
+    """The chunks of one side, kept by the cluster; chunk c is in partition c modulo their number."""
+
+    chunks: RDD[Chunk]
+    edges: Counts  # where chunks begin, and the end
+
+    def __len__(self) -> int:
+        return len(self.edges) - 1
+
+    def each(self, work: Callable[[Chunk], Any]) -> list[Any]:
+        """Do something with every chunk, and return what comes of it in the order of chunks."""
+        with failures_in_one_line():
+            found = self.chunks.mapPartitions(partial(_worked, work)).collect()
+        return [result for _, result in sorted(found, key=_first)]
+
+    def in_order(self, read: Callable[[Chunk], Any]) -> Iterator[Any]:
+        """Read something from chunk after chunk; only so many are here at a time."""
+        step = max(_CHUNKS_AT_ONCE, self.chunks.getNumPartitions())
+        for first in range(0, len(self), step):
+            some = self.chunks.filter(partial(_is_in, first, first + step))
+            yield from replace(self, chunks=some).each(read)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Layout:
+    """Reports on a cluster, and what is known of them here."""
+
+    alphabet: Alphabet
+    users: Numbering
+    items: Numbering
+    symbol_counts: Counts
+    by_user: SideLayout
+    by_item: SideLayout
+
+    def side(self, *, by_item: bool) -> SideLayout:
+        """Return the chunks of items or users."""
+        return self.by_item if by_item else self.by_user
+
+    def close(self) -> None:
+        """Let the cluster forget the reports."""
+        self.by_user.chunks.unpersist()
+        self.by_item.chunks.unpersist()
+
+
+def kept(rdd: RDD[Any]) -> RDD[Any]:
+    """Let the cluster keep what is computed, as it is: every sweep would pay for compressing or serialising it."""
+    from pyspark import StorageLevel  # noqa: PLC0415 - there only with the extra
+
+    return rdd.persist(StorageLevel.MEMORY_AND_DISK_DESER)
+
+
+@contextmanager
+def _kept_meanwhile(rdd: RDD[Any]) -> Iterator[RDD[Any]]:
+    """Keep what is needed more than once, and only for a while."""
+    try:
+        yield kept(rdd)
+    finally:
+        rdd.unpersist()
+
+
+def lay_out(
+    context: SparkContext, parts: Sequence[Part], policies: Iterable[Policy], *, chunk_reports: int = MOST_REPORTS
+) -> Layout:
+    """Read and check all parts, number users and items, and gather the reports into chunks both ways."""
+    given = Alphabet.of(policies)
+    with failures_in_one_line(), _kept_meanwhile(read_parts(context, parts, given)) as read:
+        said = survey(read, given)
+        buckets = min(len(parts), _PARTITIONS_PER_CORE * context.defaultParallelism)
+        users = number(read.map(_users_of), "user", as_text=said.users_are_text, buckets=buckets)
+        items = number(read.map(_items_of), "item", as_text=said.items_are_text, buckets=buckets)
+        in_numbers = read.zip(users.of_parts.zip(items.of_parts)).map(partial(_numbered, said.codes))
+        with _kept_meanwhile(in_numbers) as numbered:
+            by_user = _gathered(numbered, cut(users.counts, chunk_reports), by_item=False)
+            _refuse_repeats(numbered, by_user, users, items)
+            by_item = _gathered(numbered, cut(items.counts, chunk_reports), by_item=True)
+            by_item.each(_number_of)
+    return Layout(said.alphabet, users, items, said.counts, by_user, by_item)
+
+
+def _users_of(part: tuple[int, Reports]) -> tuple[int, Ids]:
+    return part[0], part[1].users
+
+
+def _items_of(part: tuple[int, Reports]) -> tuple[int, Ids]:
+    return part[0], part[1].items
+
+
+def _numbered(codes: NDArray[Any], part: tuple[tuple[int, Reports], tuple[Numbers, Numbers]]) -> tuple[str, Cells]:
+    """Put the numbers in the place of ids, and codes of the policies in use in the place of all policies'."""
+    (_, reports), (users, items) = part
+    return reports.label, (users[reports.users.codes], items[reports.items.codes], codes[reports.values])
+
+
+def _gathered(numbered: RDD[tuple[str, Cells]], edges: Counts, *, by_item: bool) -> SideLayout:
+    """Gather reports into chunks, several to a partition."""
+    cores = numbered.context.defaultParallelism
+    partitions = min(len(edges) - 1, _PARTITIONS_PER_CORE * cores)
+    pieces = numbered.flatMap(lambda part: parted(_turned(part[1], by_item=by_item), edges)).partitionBy(partitions)
+    return SideLayout(kept(pieces.mapPartitions(lambda found: assembled(found, edges))), edges)
+
+
+def _turned(cells: Cells, *, by_item: bool) -> Cells:
+    users, items, values = cells
+    return (items, users, values) if by_item else cells
+
+
+def _refuse_repeats(numbered: RDD[tuple[str, Cells]], by_user: SideLayout, users: Numbering, items: Numbering) -> None:
+    """Refuse reports of which two are of one user on one item, and say where they are."""
+    pair = next((pair for pair in by_user.each(first_repeat) if pair is not None), None)
+    if pair is None:
+        return
+    by_user.chunks.unpersist()
+    (label, first), (other, second), *_ = numbered.flatMap(partial(_places, pair)).collect()
+    same = label == other and first != second  # equal rows: one file was given twice
+    where = f"{label} rows {first} and {second}" if same else f"{label} row {first} and {other} row {second}"
+    user, item = (str(side.vocabulary.id_at(at))[:40] for side, at in zip((users, items), pair, strict=True))
+    raise ReportError(f"{where} both report item {item} for user {user}; keep one report per user and item")
+
+
+def _places(pair: tuple[int, int], part: tuple[str, Cells]) -> list[tuple[str, int]]:
+    label, (users, items, _) = part
+    return [(label, int(row) + 1) for row in np.flatnonzero((users == pair[0]) & (items == pair[1]))]
+
+
+def _worked(work: Callable[[Chunk], Any], chunks: Iterable[Chunk]) -> Iterator[tuple[int, Any]]:
+    return ((chunk.number, work(chunk)) for chunk in chunks)
+
+
+def _is_in(first: int, last: int, chunk: Chunk) -> bool:
+    return first <= chunk.number < last
+
+
+def _number_of(chunk: Chunk) -> int:
+    return chunk.number
+
+
+def _first(pair: tuple[int, Any]) -> int:
+    return pair[0]

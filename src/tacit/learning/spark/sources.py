@@ -1,0 +1,138 @@
+"""Sources of reports that come in parts, each read by the worker that needs it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+
+from tacit.errors import FileError, ReportError, TableError, TacitError
+from tacit.files import reason_of
+from tacit.learning.reports import LABEL, Alphabet, Reports, reports_of_arrow, reports_of_file
+from tacit.tables import is_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Arrow = Any  # tables, files: pyarrow has no annotations
+
+_COLUMNS = ("user", "item", "symbol", "policy")
+
+
+class Part(Protocol):
+    """A part of a source. It travels to workers, perhaps more than once, and must give the same reports each time."""
+
+    @property
+    def label(self) -> str:
+        """What errors call it."""
+        ...
+
+    def reports(self, alphabet: Alphabet) -> Reports | None:
+        """Read and check the reports; None if there are none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowPart:
+    """A part that a function returns as an Arrow table, with columns and perhaps metadata as in files of reports."""
+
+    label: str
+    read: Callable[[], Arrow]
+
+    def reports(self, alphabet: Alphabet) -> Reports | None:
+        """Read and check the reports; None if there are none."""
+        table = self.read()
+        if not table.num_rows:
+            return None
+        try:
+            return replace(reports_of_arrow(table, alphabet), label=self.label)
+        except TacitError as error:
+            raise type(error)(str(error).replace(LABEL, self.label, 1)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class CsvPart:
+    """A whole CSV file: it cannot be read from the middle."""
+
+    label: str
+
+    def reports(self, alphabet: Alphabet) -> Reports | None:
+        """Read and check the reports."""
+        return reports_of_file(self.label, alphabet)
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """Reads one row group of a Parquet file."""
+
+    path: str
+    group: int
+
+    def __call__(self) -> Arrow:
+        """Return the columns of reports, with the file's metadata."""
+        with _opened(self.path) as file:
+            present = [name for name in _COLUMNS if name in file.schema_arrow.names]
+            return file.read_row_group(self.group, columns=present)
+
+
+def parts_of_files(paths: Sequence[str | Path]) -> list[Part]:
+    """List the parts of files and folders: every row group of a Parquet file, and whole CSV files.
+
+    A folder stands for the Parquet and CSV files in it, as Spark and others write them; names that begin with a dot
+    or an underscore are left out. Besides paths, addresses that Arrow can open (`hdfs://`, `s3://`) will do.
+    """
+    if not paths:
+        raise ReportError("no file of reports was given; give at least one")
+    files = [file for path in paths for file in _files_of(str(path))]
+    return [part for file in files for part in _parts_of_file(file)]
+
+
+def _files_of(path: str) -> list[str]:
+    system, inner = _place(path)
+    if system.get_file_info(inner).type != fs.FileType.Directory:
+        return [path]
+    listed = [found.base_name for found in system.get_file_info(fs.FileSelector(inner)) if found.is_file]
+    kept = sorted(name for name in listed if not name.startswith((".", "_")))
+    if not kept:
+        raise ReportError(f"{path} has no files of reports in it; give a folder of Parquet or CSV files")
+    return [f"{path.rstrip('/')}/{name}" for name in kept]
+
+
+def _parts_of_file(path: str) -> Iterator[Part]:
+    if not is_parquet(path):
+        yield CsvPart(str(Path(path).absolute()))
+        return
+    with _opened(path) as file:
+        groups = file.num_row_groups
+    for group in range(groups):
+        label = path if groups == 1 else f"{path} row group {group + 1}"
+        yield ArrowPart(label, RowGroup(path if "://" in path else str(Path(path).absolute()), group))
+
+
+def _place(path: str) -> tuple[Any, str]:
+    """Return the file system of a path or address, and the path there."""
+    if "://" not in path:
+        return fs.LocalFileSystem(), str(Path(path).absolute())
+    system, inner = fs.FileSystem.from_uri(path)
+    return system, inner
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Arrow]:
+    """Offer a Parquet file; what goes wrong with it is said in one line."""
+    try:
+        system, inner = _place(path)
+        with pq.ParquetFile(inner, filesystem=system) as file:
+            yield file
+    except pa.ArrowException as error:
+        said = str(error).split("\n", 1)[0].rstrip(".")[:200]
+        raise TableError(f"{path} is not a readable table: {said}; check the file") from error
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else reason_of(error)  # what Arrow says is long
+        raise FileError(f"cannot read {path}: {reason}; check the path") from error

@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+from tacit.errors import FileError, ReportError, TableError, TacitError
+from tacit.learning.matrix import ReportMatrix, Rows, read_reports
+from tacit.learning.spark.chunks import cut
+from tacit.learning.spark.engine import SparkEngine
+from tacit.learning.spark.layout import Layout, lay_out
+from tacit.learning.spark.sources import parts_of_files
+from tacit.privacy.policy import Policy
+from tacit.privacy.scale import RatingScale
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tacit.learning.spark.layout import SideLayout
+
+STARS = RatingScale.parse("1:5:1")
+LAPLACE = Policy.make("bounded-laplace", STARS, "1")
+DIRECT = Policy.make("randomized-response", STARS, "2")
+BIT = Policy.make("duchi", STARS, "1")
+POLICIES = [LAPLACE, DIRECT, BIT]
+
+Columns = dict[str, Any]
+
+
+def drawn(seed: int, users: int = 60, items: int = 40, reports: int = 800) -> Columns:
+    """Reports on different pairs, some users and items far busier than others."""
+    rng = np.random.default_rng(seed)
+    cells = rng.choice(users * items, reports, replace=False, p=_popular(users, items))
+    return {"user": cells // items - 7, "item": cells % items, "symbol": rng.integers(0, 5, reports)}
+
+
+def _popular(users: int, items: int) -> Any:
+    share = np.outer(1 / np.arange(1, users + 1), 1 / np.sqrt(np.arange(1, items + 1))).ravel()
+    return share / share.sum()
+
+
+def write(path: Path, columns: Columns, policy: Policy | None = LAPLACE, group: int = 150) -> Path:
+    metadata = {} if policy is None else {"tacit.policy": policy.id}
+    pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path, row_group_size=group)
+    return path
+
+
+def laid_out(spark: SparkSession, paths: Sequence[Path], chunk_reports: int = 100) -> Layout:
+    return lay_out(spark.sparkContext, parts_of_files(paths), POLICIES, chunk_reports=chunk_reports)
+
+
+def assert_same(layout: Layout, matrix: ReportMatrix) -> None:
+    engine = SparkEngine(layout)
+    found = engine.summary
+    for name in ("scale", "policies", "shape", "reports", "mean", "variance", "checksum"):
+        assert getattr(found, name) == getattr(matrix, name), name
+    for name in ("symbol_values", "symbol_counts", "user_counts", "item_counts"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(matrix, name))
+    for name in ("users", "items"):
+        ids, expected = getattr(found, name).ids, getattr(matrix, name).ids
+        assert ids.dtype == expected.dtype
+        np.testing.assert_array_equal(ids, expected)
+    assert_same_rows(layout.by_user, matrix.by_user)
+    assert_same_rows(layout.by_item, matrix.by_item)
+    rated = engine.rated()
+    np.testing.assert_array_equal(rated.starts, matrix.by_user.starts)
+    np.testing.assert_array_equal(rated.columns, matrix.by_user.columns)
+
+
+def assert_same_rows(side: SideLayout, rows: Rows) -> None:
+    chunks = list(side.in_order(lambda chunk: chunk))
+    assert [chunk.number for chunk in chunks] == list(range(len(side)))
+    assert [chunk.first for chunk in chunks] + [len(rows)] == side.edges.tolist()
+    for chunk in chunks:
+        expected = rows.part(chunk.first, chunk.last)
+        for name in ("starts", "columns", "values"):
+            found = getattr(chunk.rows, name)
+            assert found.dtype == getattr(expected, name).dtype
+            np.testing.assert_array_equal(found, getattr(expected, name))
+
+
+def test_reports_in_row_groups_are_laid_out_as_on_one_machine(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "reports.parquet", drawn(0))
+    layout = laid_out(spark, [path])
+    assert len(layout.by_user) > 4
+    assert_same(layout, read_reports(path, POLICIES))
+
+
+def test_files_of_several_kinds_policies_and_id_types_are_one_set_of_reports(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    first, second, third = drawn(1), drawn(2), drawn(3)
+    second["user"] = np.char.add("é", second["user"].astype(str))
+    third["item"] += 1000
+    third["policy"] = np.where(third["symbol"] > 2, LAPLACE.id, DIRECT.id)
+    paths = [
+        write(tmp_path / "a.parquet", first, DIRECT),
+        write(tmp_path / "b.parquet", second, LAPLACE, group=1000),
+        tmp_path / "c.csv",
+    ]
+    pacsv.write_csv(pa.table(third), paths[2])
+    layout = laid_out(spark, paths)
+    assert layout.users.vocabulary.ids.dtype == object
+    assert layout.items.vocabulary.ids.dtype == np.int64
+    assert_same(layout, read_reports(paths, POLICIES))
+
+
+def test_a_folder_as_spark_writes_it_is_read(spark: SparkSession, tmp_path: Path) -> None:
+    columns = drawn(4, reports=300)
+    rows = zip(*(values.tolist() for values in columns.values()), [DIRECT.id] * 300, strict=True)
+    frame = spark.createDataFrame(list(rows), "user long, item long, symbol int, policy string")
+    frame.repartition(3).write.parquet(str(tmp_path / "written"))
+    assert (tmp_path / "written" / "_SUCCESS").exists()
+    layout = laid_out(spark, [tmp_path / "written"])
+    users, items, symbols = columns.values()
+    assert_same(layout, ReportMatrix.of_symbols(users, items, symbols, DIRECT))
+
+
+def test_empty_parts_and_ids_beyond_64_bits_are_no_trouble(spark: SparkSession, tmp_path: Path) -> None:
+    columns = drawn(5, reports=50)
+    columns["item"] = columns["item"].astype(np.uint64) + np.uint64(2**64 - 50)
+    path = write(tmp_path / "large.parquet", columns)
+    table = pq.read_table(path)
+    nothing = tmp_path / "nothing.parquet"
+    with pq.ParquetWriter(nothing, table.schema) as writer:
+        writer.write_table(table.slice(0, 0))
+    assert_same(laid_out(spark, [nothing, path]), read_reports(path, POLICIES))
+
+
+def test_an_address_will_do_for_a_path(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "a file.parquet", drawn(0, reports=60))
+    layout = lay_out(spark.sparkContext, parts_of_files([path.as_uri()]), POLICIES)
+    assert layout.symbol_counts.sum() == 60
+
+
+@pytest.mark.parametrize(
+    ("reports", "rows", "edges"),
+    [(5, 100, [0, 1, 3, 5]), (100, 2, [0, 2, 4, 5]), (6, 100, [0, 2, 5]), (100, 100, [0, 5])],
+)
+def test_chunks_end_once_they_have_enough_reports_or_rows(reports: int, rows: int, edges: list[int]) -> None:
+    assert cut(np.array([5, 3, 2, 2, 1]), reports, rows).tolist() == edges
+
+
+def _with(columns: Columns, name: str, values: Any) -> Columns:
+    return {**columns, name: values}
+
+
+def _without(columns: Columns, name: str) -> Columns:
+    return {key: values for key, values in columns.items() if key != name}
+
+
+def _late(columns: Columns, name: str, value: Any) -> Any:
+    return [*columns[name].tolist()[:-1], value]
+
+
+COLUMNS = drawn(6, reports=60)
+SPOILED: dict[str, tuple[Columns, Policy | None, type[TacitError]]] = {
+    "symbol out of range": (_with(COLUMNS, "symbol", _late(COLUMNS, "symbol", 99)), LAPLACE, ReportError),
+    "symbol below zero": (_with(COLUMNS, "symbol", _late(COLUMNS, "symbol", -1)), LAPLACE, ReportError),
+    "symbol missing": (_with(COLUMNS, "symbol", _late(COLUMNS, "symbol", None)), LAPLACE, TableError),
+    "fraction as symbol": (_with(COLUMNS, "symbol", COLUMNS["symbol"] + 0.5), LAPLACE, TableError),
+    "user missing": (_with(COLUMNS, "user", _late(COLUMNS, "user", None)), LAPLACE, TableError),
+    "empty item": (_with(COLUMNS, "item", ["", *COLUMNS["item"].astype(str)[1:]]), LAPLACE, TableError),
+    "no column": (_without(COLUMNS, "item"), LAPLACE, TableError),
+    "fractions as ids": (_with(COLUMNS, "user", COLUMNS["user"] / 2), LAPLACE, TableError),
+    "no policy": (COLUMNS, None, ReportError),
+    "policy of the file not given": (COLUMNS, Policy.make("piecewise", STARS, "1"), ReportError),
+    "policy of a row not given": (_with(COLUMNS, "policy", [DIRECT.id] * 59 + ["f" * 64]), None, ReportError),
+    "pair there twice": ({name: [*values, values[7]] for name, values in COLUMNS.items()}, LAPLACE, ReportError),
+}
+
+
+@pytest.mark.parametrize("case", SPOILED)
+def test_what_the_local_reader_refuses_is_refused_in_the_same_words(
+    spark: SparkSession, tmp_path: Path, case: str
+) -> None:
+    columns, policy, error = SPOILED[case]
+    path = write(tmp_path / "spoiled.parquet", columns, policy)
+    with pytest.raises(error) as expected:
+        read_reports(path, POLICIES)
+    with pytest.raises(error) as found:
+        laid_out(spark, [path])
+    assert str(found.value) == str(expected.value)
+    assert "\n" not in str(found.value)
+
+
+def test_a_wrong_row_is_named_with_its_row_group(spark: SparkSession, tmp_path: Path) -> None:
+    columns = _with(COLUMNS, "symbol", _late(COLUMNS, "symbol", 99))
+    path = write(tmp_path / "spoiled.parquet", columns, group=25)
+    with pytest.raises(ReportError, match=r"spoiled.parquet row group 3 row 10: symbol 99 is not one of"):
+        laid_out(spark, [path])
+
+
+def test_a_pair_in_two_files_is_named_with_both_places(spark: SparkSession, tmp_path: Path) -> None:
+    first = write(tmp_path / "a.parquet", COLUMNS)
+    second = write(tmp_path / "b.parquet", {name: [int(values[7])] for name, values in COLUMNS.items()})
+    with pytest.raises(ReportError) as expected:
+        read_reports([first, second], POLICIES)
+    with pytest.raises(ReportError) as found:
+        laid_out(spark, [first, second])
+    assert str(found.value) == str(expected.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda folder: [], ReportError, "no file of reports was given"),  # noqa: ARG005 - one signature
+        (lambda folder: [folder], ReportError, "has no files of reports in it"),
+        (lambda folder: [folder / "absent.parquet"], FileError, "cannot read .*absent.parquet: No such file"),
+        (lambda folder: [folder / "reports.txt"], TableError, "name it .csv or .parquet"),
+    ],
+)
+def test_files_that_are_not_there_are_refused_before_spark_starts(
+    tmp_path: Path, make: Callable[[Path], list[Path]], error: type[TacitError], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        parts_of_files(make(tmp_path))
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "reports.parquet").write_bytes(b"not a table")
+    with pytest.raises(TableError, match="is not a readable table"):
+        parts_of_files([tmp_path / "reports.parquet"])
+
+
+def test_a_file_without_any_reports_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    path = write(tmp_path / "empty.parquet", {name: values[:0] for name, values in COLUMNS.items()})
+    with pytest.raises(ReportError, match="there are no reports"):
+        laid_out(spark, [path])
+    with pytest.raises(ReportError, match="there are no reports"):
+        lay_out(spark.sparkContext, [], POLICIES)
+
+
+def test_chunks_are_read_in_order_however_many_are_read_at_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = laid_out(spark, [write(tmp_path / "reports.parquet", drawn(0))], chunk_reports=40)
+    monkeypatch.setattr("tacit.learning.spark.layout._CHUNKS_AT_ONCE", 3)
+    assert list(layout.by_user.in_order(lambda chunk: chunk.number)) == list(range(len(layout.by_user)))
+    moved = replace(layout.by_user, chunks=layout.by_user.chunks.repartition(3))
+    assert list(moved.in_order(lambda chunk: chunk.number)) == list(range(len(layout.by_user)))
