@@ -1,0 +1,1 @@
+"""What `spark.py` measures with, and the model of what an iteration costs on a cluster."""
