@@ -47,9 +47,9 @@ def memory(record: Record) -> str:
     room = MEMORY * (1 - _SPARE) - _SCRATCH
     most = room / (_REPORT + rows_each * _row_bytes(rank))
     told = (
-        f"An H200 with {MEMORY >> 30} GiB holds {most / 1e9:.1f} thousand million reports at rank {rank}, with as many to"
-        f" a row as in the largest world measured. The world above would take {needed(LARGE, rank) / (1 << 30):.0f} GiB"
-        f" of the {room / (1 << 30):.0f} that reports and factors may have"
+        f"An H200 with {MEMORY >> 30} GiB holds {most / 1e9:.1f} thousand million reports at rank {rank}, with as many"
+        f" to a row as in the largest world measured. The world above would take"
+        f" {needed(LARGE, rank) / (1 << 30):.0f} GiB of the {room / (1 << 30):.0f} that reports and factors may have"
     )
     seconds = _seconds(record["runs"], largest, rank)
     if seconds is None:

@@ -109,7 +109,7 @@ def on_spark(job: Job) -> dict[str, Any]:
 
 def _metered(engine: SparkEngine, job: Job) -> dict[str, float]:
     """Count what an iteration sends, in a fit that is not timed."""
-    meter, marks = Meter(engine.layout.by_user.chunks.context), []
+    meter, marks = Meter(engine.layout.context), []
     fitted(engine, job.rank, 1 + METERED, lambda _: marks.append(meter.read()))
     return {name: (marks[-1][name] - marks[0][name]) / METERED for name in marks[0]}
 

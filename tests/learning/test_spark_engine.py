@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
     from tacit.learning.options import Options
 
+pytestmark = pytest.mark.xdist_group("spark")
+
 STARS = RatingScale.parse("1:5:1")
 POLICIES = [Policy.make("bounded-laplace", STARS, "1"), Policy.make("randomized-response", STARS, "2")]
 
@@ -107,8 +109,8 @@ def test_sweeps_go_on_from_factors_that_were_given_in_between(engine: SparkEngin
 def test_where_chunks_are_makes_no_difference(layout: Layout, matrix: ReportMatrix) -> None:
     scattered = replace(
         layout,
-        by_user=replace(layout.by_user, chunks=layout.by_user.chunks.repartition(5)),
-        by_item=replace(layout.by_item, chunks=layout.by_item.chunks.coalesce(1)),
+        by_user=replace(layout.by_user, frame=layout.by_user.frame.repartition(5)),
+        by_item=replace(layout.by_item, frame=layout.by_item.frame.coalesce(1)),
     )
     mixture = NoiseMixture.random(3, matrix.variance, np.random.default_rng(2))
     pairs, sums = [], []
@@ -160,8 +162,8 @@ def test_factors_are_sent_whole_up_to_a_limit(layout: Layout) -> None:
     size = 64 * sum(SparkEngine(layout).summary.shape)  # rows of 16 floats
     options = MogMfOptions(rank=3)
     enough, too_little = SparkEngine(layout, size), SparkEngine(layout, size - 1)
-    assert enough.prepare(options) == "factors take 0.0 GB, here and in every worker"
-    assert too_little.prepare(options) == "factors take 0.0 GB and stay on the cluster; at the end they come here"
+    assert enough.prepare(options) == "factors take 0 MB, here and in every worker"
+    assert too_little.prepare(options) == "factors take 0 MB and stay on the cluster; at the end they come here"
     assert too_little.prepare(ChannelMfOptions()).endswith("here and in every worker")
     assert enough.versions()["plan"] == ""
     pair = random_pair(enough.summary, 3, offsets=False, rng=np.random.default_rng(0))
@@ -231,8 +233,8 @@ def test_an_engine_is_made_of_files_in_the_session_that_is_there(
     spark: SparkSession, path: Path, matrix: ReportMatrix
 ) -> None:
     made = spark_engine(spark, [path], POLICIES)
-    assert made.layout.by_user.chunks.context is spark.sparkContext
+    assert made.layout.context is spark.sparkContext
     assert made.summary.checksum == matrix.checksum
     assert len(made.layout.by_user) == 1
     made.close()
-    assert not made.layout.by_user.chunks.is_cached
+    assert not made.layout.by_user.frame.is_cached

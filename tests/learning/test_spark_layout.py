@@ -11,9 +11,10 @@ import pytest
 
 from tacit.errors import FileError, ReportError, TableError, TacitError
 from tacit.learning.matrix import ReportMatrix, Rows, read_reports
+from tacit.learning.spark import spark_engine_of_frame
 from tacit.learning.spark.chunks import cut
 from tacit.learning.spark.engine import SparkEngine
-from tacit.learning.spark.layout import Layout, lay_out
+from tacit.learning.spark.layout import Layout, lay_out, lay_out_frame
 from tacit.learning.spark.sources import parts_of_files
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tacit.learning.spark.layout import SideLayout
+
+pytestmark = pytest.mark.xdist_group("spark")
 
 STARS = RatingScale.parse("1:5:1")
 LAPLACE = Policy.make("bounded-laplace", STARS, "1")
@@ -92,6 +95,36 @@ def test_reports_in_row_groups_are_laid_out_as_on_one_machine(spark: SparkSessio
     layout = laid_out(spark, [path])
     assert len(layout.by_user) > 4
     assert_same(layout, read_reports(path, POLICIES))
+
+
+def test_the_rows_of_a_dataframe_are_laid_out_as_those_of_files(spark: SparkSession, tmp_path: Path) -> None:
+    columns = drawn(0)
+    path = write(tmp_path / "reports.parquet", columns)
+    frame = spark.createDataFrame(pa.table(columns)).repartition(7)
+    assert_same(lay_out_frame(frame, [LAPLACE], chunk_reports=100), read_reports(path, [LAPLACE]))
+    owner = np.random.default_rng(1).choice([LAPLACE.id, DIRECT.id], len(columns["user"]))
+    mixed = columns | {"policy": owner, "item": [f"film {item}" for item in columns["item"]]}
+    other = write(tmp_path / "mixed.parquet", mixed, policy=None)
+    frame = spark.createDataFrame(pa.table(mixed)).withColumnRenamed("user", "who").withColumnRenamed("who", "user")
+    assert_same(lay_out_frame(frame, POLICIES, chunk_reports=100), read_reports(other, POLICIES))
+    engine = spark_engine_of_frame(frame, POLICIES)
+    assert engine.summary.reports == len(owner)
+    engine.close()
+
+
+def test_a_dataframe_that_cannot_be_read_is_refused_in_words(spark: SparkSession) -> None:
+    columns = drawn(0, reports=30)
+    frame = spark.createDataFrame(pa.table(columns))
+    with pytest.raises(TableError, match="no column 'symbol'"):
+        lay_out_frame(frame.drop("symbol"), [LAPLACE])
+    with pytest.raises(ReportError, match="several policies were given"):
+        lay_out_frame(frame, POLICIES)
+    with pytest.raises(ReportError, match="both report item"):
+        lay_out_frame(frame.union(frame.limit(1)), [LAPLACE])
+    with pytest.raises(ReportError, match="symbol 99 is not one of"):
+        lay_out_frame(spark.createDataFrame(pa.table(columns | {"symbol": np.full(30, 99)})), [DIRECT])
+    with pytest.raises(ReportError, match="there are no reports"):
+        lay_out_frame(frame.limit(0), [LAPLACE])
 
 
 def test_files_of_several_kinds_policies_and_id_types_are_one_set_of_reports(
@@ -245,5 +278,5 @@ def test_chunks_are_read_in_order_however_many_are_read_at_once(
     layout = laid_out(spark, [write(tmp_path / "reports.parquet", drawn(0))], chunk_reports=40)
     monkeypatch.setattr("tacit.learning.spark.layout._CHUNKS_AT_ONCE", 3)
     assert list(layout.by_user.in_order(lambda chunk: chunk.number)) == list(range(len(layout.by_user)))
-    moved = replace(layout.by_user, chunks=layout.by_user.chunks.repartition(3))
+    moved = replace(layout.by_user, frame=layout.by_user.frame.repartition(3))
     assert list(moved.in_order(lambda chunk: chunk.number)) == list(range(len(layout.by_user)))

@@ -3,23 +3,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import EngineError, MissingExtraError
-from tacit.learning.local_engine import LocalEngine
-from tacit.learning.matrix import read_reports
 from tacit.learning.spark.session import java_version, spark_session
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
+
+pytestmark = pytest.mark.xdist_group("spark")
 
 POLICY = Policy.make("bounded-laplace", RatingScale.parse("1:5:1"), "1")
 
@@ -129,79 +126,3 @@ def test_workers_with_another_tacit_or_none_are_refused(tmp_path: Path) -> None:
     nothing, another = run(WORKERS, bare, other).splitlines()
     assert nothing.startswith("EngineError Spark's executors have no tacit; install the same tacit")
     assert another.startswith("EngineError Spark's executors have tacit 9.9, and this is ")
-
-
-SWEEPS = """
-import sys
-import numpy as np
-from tacit.learning.factors import Ridge, random_pair
-from tacit.learning.mixture import NoiseMixture
-
-
-def swept(engine):
-    pair = random_pair(engine.summary, 3, offsets=True, rng=np.random.default_rng(0))
-    mixture = NoiseMixture.random(3, engine.summary.variance, np.random.default_rng(1))
-    sweeper = engine.sweeper(pair, engine.summary.mean, Ridge(0.1, 0.1))
-    for _ in range(2):
-        sweeper.users(mixture)
-        likelihood = sweeper.items(mixture).log_likelihood
-    return sweeper.factors.home(), likelihood
-"""
-
-CRASH = f"""{SWEEPS}
-import os, signal
-from pathlib import Path
-from tacit.learning.spark import broadcast
-from tacit.learning.spark.engine import SparkEngine
-from tacit.learning.spark.layout import lay_out
-from tacit.learning.spark.session import spark_session
-from tacit.learning.spark.sources import parts_of_files
-from tacit.privacy.policy import Policy
-
-reports, policy, killed, result = sys.argv[1:]
-
-
-class Deadly(broadcast.HalfSweep):
-    def __call__(self, chunk):
-        solved = super().__call__(chunk)
-        if chunk.number == 5 and self.statistics:
-            try:
-                Path(killed).touch(exist_ok=False)
-            except FileExistsError:
-                return solved
-            daemon = os.getppid()
-            executor = int(Path("/proc", str(daemon), "stat").read_text().rpartition(")")[2].split()[1])
-            assert b"CoarseGrainedExecutorBackend" in Path("/proc", str(executor), "cmdline").read_bytes()
-            for process in (executor, daemon, os.getpid()):
-                os.kill(process, signal.SIGKILL)
-        return solved
-
-
-session = spark_session({{"spark.master": "local-cluster[2,1,512]", "spark.executor.memory": "512m"}})
-layout = lay_out(session.sparkContext, parts_of_files([reports]), [Policy.load(policy)], chunk_reports=300)
-broadcast.HalfSweep = Deadly
-pair, likelihood = swept(SparkEngine(layout))
-np.savez(result, users=pair.users, items=pair.items, likelihood=likelihood)
-session.stop()
-"""
-
-
-@pytest.mark.usefixtures("spark_is_there")
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for the executor in /proc")
-def test_an_executor_that_is_killed_in_the_middle_of_a_sweep_makes_no_difference(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    cells = rng.choice(120 * 60, 3000, replace=False)
-    columns = {"user": cells // 60, "item": cells % 60, "symbol": rng.integers(0, 5, 3000)}
-    reports, policy = tmp_path / "reports.parquet", tmp_path / "policy.json"
-    table = pa.table(columns).replace_schema_metadata({"tacit.policy": POLICY.id})
-    pq.write_table(table, reports, row_group_size=800)
-    POLICY.save(policy)
-    run(CRASH, reports, policy, tmp_path / "killed", tmp_path / "result.npz")
-    assert (tmp_path / "killed").exists()
-    here: dict[str, Any] = {}
-    exec(SWEEPS, here)  # noqa: S102 - the same lines here and there
-    pair, likelihood = here["swept"](LocalEngine(read_reports(reports, [POLICY]), 1))
-    with np.load(tmp_path / "result.npz") as found:
-        np.testing.assert_array_equal(found["users"], pair.users)
-        np.testing.assert_array_equal(found["items"], pair.items)
-        assert found["likelihood"] == pytest.approx(likelihood, rel=1e-6)

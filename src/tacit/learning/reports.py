@@ -124,10 +124,10 @@ def reports_of_file(path: str | Path, alphabet: Alphabet) -> Reports:
     return _reports_of_columns(columns, read_metadata(path, POLICY_KEY), alphabet, str(path))
 
 
-def reports_of_arrow(table: Any, alphabet: Alphabet) -> Reports:  # noqa: ANN401 - Arrow is untyped
+def reports_of_arrow(table: Any, alphabet: Alphabet, label: str = LABEL) -> Reports:  # noqa: ANN401 - Arrow is untyped
     """Take reports from an Arrow table, with columns as in files."""
-    columns = columns_of(table, _COLUMNS, optional=["policy"], label=LABEL)
-    return _reports_of_columns(columns, metadata_of(table.schema, POLICY_KEY), alphabet, LABEL)
+    columns = columns_of(table, _COLUMNS, optional=["policy"], label=label)
+    return _reports_of_columns(columns, metadata_of(table.schema, POLICY_KEY), alphabet, label)
 
 
 def reports_of_parts(parts: Sequence[Part], alphabet: Alphabet) -> list[Reports]:

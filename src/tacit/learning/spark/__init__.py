@@ -43,4 +43,7 @@ def spark_engine_of_frame(frame: DataFrame, policies: Iterable[Policy]) -> Spark
 
     Without a column `policy`, all rows are under the one policy that is given.
     """
-    raise NotImplementedError
+    from tacit.learning.spark.engine import SparkEngine  # noqa: PLC0415 - as above
+    from tacit.learning.spark.layout import lay_out_frame  # noqa: PLC0415 - as above
+
+    return SparkEngine(lay_out_frame(frame, policies))

@@ -52,7 +52,7 @@ class SparkEngine:
         if isinstance(options, ChannelMfOptions):
             rank += 2 * min(MOST_PLACES, options.dimensions) * options.pattern
         size = padded(np.zeros((1, rank))).nbytes * sum(self.summary.shape)
-        told = f"factors take {size / 1e9:.1f} GB"
+        told = f"factors take {size / 1e6:,.0f} MB"
         if self.plan(size) == "broadcast" or isinstance(options, ChannelMfOptions):
             return f"{told}, here and in every worker"
         return f"{told} and stay on the cluster; at the end they come here"
@@ -101,7 +101,7 @@ class SparkEngine:
 
     @property
     def _context(self) -> SparkContext:
-        return self.layout.by_user.chunks.context
+        return self.layout.context
 
 
 def _kernel_of_workers(context: SparkContext) -> str:

@@ -72,7 +72,7 @@ class JoinedPlan:
         """Take a layout, and how many threads a task has."""
         by_user, by_item = layout.by_user, layout.by_item
         self._sides = {False: JoinedSide.of(by_user, by_item), True: JoinedSide.of(by_item, by_user)}
-        self._context, self._symbol_values = by_user.chunks.context, layout.alphabet.symbol_values
+        self._context, self._symbol_values = layout.context, layout.alphabet.symbol_values
         self._threads = threads
 
     def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> JoinedSweeper:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import ReportError
-from tacit.learning.reports import Alphabet
-from tacit.learning.spark.chunks import MOST_REPORTS, Chunk, assembled, cut, first_repeat, parted
+from tacit.learning.reports import Alphabet, code_type_of
+from tacit.learning.spark.chunks import MOST_REPORTS, assembled, cut, first_repeat, parted
+from tacit.learning.spark.frames import framed, unframed, worked
 from tacit.learning.spark.numbering import Numbering, number
-from tacit.learning.spark.reading import read_parts, survey
+from tacit.learning.spark.reading import read_frame, read_parts, survey
 from tacit.learning.spark.session import failures_in_one_line
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from pyspark import RDD, SparkContext
+    from pyspark.sql import DataFrame
 
     from tacit.learning.reports import Reports
-    from tacit.learning.spark.chunks import Cells
+    from tacit.learning.spark.chunks import Cells, Chunk
     from tacit.learning.spark.sources import Part
     from tacit.privacy.policy import Policy
     from tacit.tables import Ids
@@ -37,26 +39,30 @@ _CHUNKS_AT_ONCE = 64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SideLayout:
-    """The chunks of one side, kept by the cluster; chunk c is in partition c modulo their number."""
+    """The chunks of one side, rows of a DataFrame that the cluster keeps."""
 
-    chunks: RDD[Chunk]
+    frame: DataFrame
     edges: Counts  # where chunks begin, and the end
+    codes: type[Any]  # of the values
 
     def __len__(self) -> int:
         return len(self.edges) - 1
 
+    @property
+    def chunks(self) -> RDD[Chunk]:
+        """The chunks one by one."""
+        return unframed(self.frame, self.codes)
+
     def each(self, work: Callable[[Chunk], Any]) -> list[Any]:
         """Do something with every chunk, and return what comes of it in the order of chunks."""
         with failures_in_one_line():
-            found = self.chunks.mapPartitions(partial(_worked, work)).collect()
-        return [result for _, result in sorted(found, key=_first)]
+            return worked(self.frame, work, self.codes)
 
     def in_order(self, read: Callable[[Chunk], Any]) -> Iterator[Any]:
         """Read something from chunk after chunk; only so many are here at a time."""
-        step = max(_CHUNKS_AT_ONCE, self.chunks.getNumPartitions())
-        for first in range(0, len(self), step):
-            some = self.chunks.filter(partial(_is_in, first, first + step))
-            yield from replace(self, chunks=some).each(read)
+        for first in range(0, len(self), _CHUNKS_AT_ONCE):
+            some = self.frame.where(f"chunk >= {first} and chunk < {first + _CHUNKS_AT_ONCE}")
+            yield from replace(self, frame=some).each(read)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,14 +76,19 @@ class Layout:
     by_user: SideLayout
     by_item: SideLayout
 
+    @property
+    def context(self) -> SparkContext:
+        """The cluster."""
+        return self.by_user.frame.sparkSession.sparkContext
+
     def side(self, *, by_item: bool) -> SideLayout:
         """Return the chunks of items or users."""
         return self.by_item if by_item else self.by_user
 
     def close(self) -> None:
         """Let the cluster forget the reports."""
-        self.by_user.chunks.unpersist()
-        self.by_item.chunks.unpersist()
+        self.by_user.frame.unpersist()
+        self.by_item.frame.unpersist()
 
 
 def kept(rdd: RDD[Any]) -> RDD[Any]:
@@ -101,16 +112,27 @@ def lay_out(
 ) -> Layout:
     """Read and check all parts, number users and items, and gather the reports into chunks both ways."""
     given = Alphabet.of(policies)
-    with failures_in_one_line(), _kept_meanwhile(read_parts(context, parts, given)) as read:
+    return _laid_out(read_parts(context, parts, given), given, chunk_reports)
+
+
+def lay_out_frame(frame: DataFrame, policies: Iterable[Policy], *, chunk_reports: int = MOST_REPORTS) -> Layout:
+    """Do the same with the rows of a DataFrame."""
+    given = Alphabet.of(policies)
+    return _laid_out(read_frame(frame, given), given, chunk_reports)
+
+
+def _laid_out(reports: RDD[tuple[int, Any]], given: Alphabet, chunk_reports: int) -> Layout:
+    with failures_in_one_line(), _kept_meanwhile(reports) as read:
         said = survey(read, given)
-        buckets = min(len(parts), _PARTITIONS_PER_CORE * context.defaultParallelism)
+        buckets = min(read.getNumPartitions(), _PARTITIONS_PER_CORE * read.context.defaultParallelism)
         users = number(read.map(_users_of), "user", as_text=said.users_are_text, buckets=buckets)
         items = number(read.map(_items_of), "item", as_text=said.items_are_text, buckets=buckets)
         in_numbers = read.zip(users.of_parts.zip(items.of_parts)).map(partial(_numbered, said.codes))
         with _kept_meanwhile(in_numbers) as numbered:
-            by_user = _gathered(numbered, cut(users.counts, chunk_reports), by_item=False)
+            codes = code_type_of(said.alphabet.size)
+            by_user = _gathered(numbered, cut(users.counts, chunk_reports), codes, by_item=False)
             _refuse_repeats(numbered, by_user, users, items)
-            by_item = _gathered(numbered, cut(items.counts, chunk_reports), by_item=True)
+            by_item = _gathered(numbered, cut(items.counts, chunk_reports), codes, by_item=True)
             by_item.each(_number_of)
     return Layout(said.alphabet, users, items, said.counts, by_user, by_item)
 
@@ -129,12 +151,12 @@ def _numbered(codes: NDArray[Any], part: tuple[tuple[int, Reports], tuple[Number
     return reports.label, (users[reports.users.codes], items[reports.items.codes], codes[reports.values])
 
 
-def _gathered(numbered: RDD[tuple[str, Cells]], edges: Counts, *, by_item: bool) -> SideLayout:
+def _gathered(numbered: RDD[tuple[str, Cells]], edges: Counts, codes: type[Any], *, by_item: bool) -> SideLayout:
     """Gather reports into chunks, several to a partition."""
     cores = numbered.context.defaultParallelism
     partitions = min(len(edges) - 1, _PARTITIONS_PER_CORE * cores)
     pieces = numbered.flatMap(lambda part: parted(_turned(part[1], by_item=by_item), edges)).partitionBy(partitions)
-    return SideLayout(kept(pieces.mapPartitions(lambda found: assembled(found, edges))), edges)
+    return SideLayout(framed(pieces.mapPartitions(lambda found: assembled(found, edges))), edges, codes)
 
 
 def _turned(cells: Cells, *, by_item: bool) -> Cells:
@@ -147,7 +169,7 @@ def _refuse_repeats(numbered: RDD[tuple[str, Cells]], by_user: SideLayout, users
     pair = next((pair for pair in by_user.each(first_repeat) if pair is not None), None)
     if pair is None:
         return
-    by_user.chunks.unpersist()
+    by_user.frame.unpersist()
     (label, first), (other, second), *_ = numbered.flatMap(partial(_places, pair)).collect()
     same = label == other and first != second  # equal rows: one file was given twice
     where = f"{label} rows {first} and {second}" if same else f"{label} row {first} and {other} row {second}"
@@ -160,17 +182,5 @@ def _places(pair: tuple[int, int], part: tuple[str, Cells]) -> list[tuple[str, i
     return [(label, int(row) + 1) for row in np.flatnonzero((users == pair[0]) & (items == pair[1]))]
 
 
-def _worked(work: Callable[[Chunk], Any], chunks: Iterable[Chunk]) -> Iterator[tuple[int, Any]]:
-    return ((chunk.number, work(chunk)) for chunk in chunks)
-
-
-def _is_in(first: int, last: int, chunk: Chunk) -> bool:
-    return first <= chunk.number < last
-
-
 def _number_of(chunk: Chunk) -> int:
     return chunk.number
-
-
-def _first(pair: tuple[int, Any]) -> int:
-    return pair[0]

@@ -37,7 +37,7 @@ class SparkPosteriorSweeper:
         """Solve the rows of users or items."""
         side, squares = self.layout.side(by_item=by_item), 0.0
         held = Table(problem.fixed), replace(problem, fixed=problem.fixed[:0])
-        with _sent(side.chunks.context, held) as sent:
+        with _sent(self.layout.context, held) as sent:
             for here, rows, variances, left in side.each(_Posterior(sent, self.table, self.weights, self.threads)):
                 problem.solved[here, : rows.shape[1]], problem.variances[here] = rows, variances
                 squares += left
@@ -47,7 +47,7 @@ class SparkPosteriorSweeper:
 def sums_of_rows(layout: Layout, dense: Floats, threads: int, *, by_item: bool) -> Floats:
     """Sum, for every user or item, the rows of `dense` of those on the other side it has reports with."""
     side = layout.side(by_item=by_item)
-    with _sent(side.chunks.context, dense) as sent:
+    with _sent(layout.context, dense) as sent:
         return np.concatenate(side.each(_Sums(sent, threads)))
 
 

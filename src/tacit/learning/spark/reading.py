@@ -7,21 +7,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
-from tacit.errors import ReportError, TacitError
-from tacit.learning.reports import Alphabet, Reports, code_type_of, tally
+from tacit.errors import ReportError, TableError, TacitError
+from tacit.learning.reports import Alphabet, Reports, code_type_of, reports_of_arrow, tally
+from tacit.privacy.report import POLICY_KEY
 from tacit.privacy.vocabulary import plain_ids
 from tacit.tables import Ids
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from pyspark import RDD, SparkContext
+    from pyspark.sql import DataFrame
 
     from tacit.learning.spark.sources import Part
 
     Counts = NDArray[np.int64]
+    Arrow = Any  # pyarrow has no annotations
+
+_COLUMNS = ("user", "item", "symbol")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -43,6 +49,44 @@ def read_parts(context: SparkContext, parts: Sequence[Part], alphabet: Alphabet)
     if not parts:
         raise ReportError("there are no reports; give at least one")
     return context.parallelize(list(enumerate(parts)), len(parts)).map(partial(_read, alphabet))
+
+
+def read_frame(frame: DataFrame, alphabet: Alphabet) -> RDD[tuple[int, Any]]:
+    """Read the rows of a DataFrame as Arrow batches, those of a partition together."""
+    wanted = [*_COLUMNS, *(name for name in ["policy"] if name in frame.columns)]
+    absent = [name for name in _COLUMNS if name not in frame.columns]
+    if absent:
+        found = ", ".join(frame.columns)[:200] or "none"
+        raise TableError(
+            f"the DataFrame has no column {absent[0]!r} (its columns: {found}); it needs user, item, symbol"
+        )
+    if "policy" not in frame.columns and len(alphabet.policies) > 1:
+        raise ReportError("the DataFrame has no column 'policy', and several policies were given; add it, or give one")
+    slices = frame.select(*wanted).mapInArrow(_written, "slice binary").rdd
+    return slices.mapPartitionsWithIndex(partial(_read_slices, alphabet))
+
+
+def _written(batches: Iterable[Arrow]) -> Iterator[Arrow]:
+    """Write Arrow batches down one by one, each in one cell of another."""
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as stream:
+            stream.write_batch(batch)
+        yield pa.RecordBatch.from_arrays([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["slice"])
+
+
+def _read_slices(alphabet: Alphabet, number: int, slices: Iterable[Any]) -> Iterator[tuple[int, Reports | TacitError]]:
+    """Read the batches of a partition as one part; without a column of its own, the one policy is that of all rows."""
+    tables = [pa.ipc.open_stream(bytes(row[0])).read_all() for row in slices]
+    label = f"partition {number + 1} of the DataFrame"
+    if not sum(table.num_rows for table in tables):
+        yield number, _no_reports(label, alphabet)
+        return
+    stated = {POLICY_KEY: alphabet.policies[0].id}
+    try:
+        yield number, reports_of_arrow(pa.concat_tables(tables).replace_schema_metadata(stated), alphabet, label)
+    except TacitError as error:
+        yield number, error
 
 
 def survey(read: RDD[tuple[int, Any]], alphabet: Alphabet) -> Survey:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from tacit.errors import FileError, ReportError, TableError, TacitError
+from tacit.errors import FileError, ReportError, TableError
 from tacit.files import reason_of
-from tacit.learning.reports import LABEL, Alphabet, Reports, reports_of_arrow, reports_of_file
+from tacit.learning.reports import Alphabet, Reports, reports_of_arrow, reports_of_file
 from tacit.tables import is_parquet
 
 if TYPE_CHECKING:
@@ -48,12 +48,7 @@ class ArrowPart:
     def reports(self, alphabet: Alphabet) -> Reports | None:
         """Read and check the reports; None if there are none."""
         table = self.read()
-        if not table.num_rows:
-            return None
-        try:
-            return replace(reports_of_arrow(table, alphabet), label=self.label)
-        except TacitError as error:
-            raise type(error)(str(error).replace(LABEL, self.label, 1)) from error
+        return reports_of_arrow(table, alphabet, self.label) if table.num_rows else None
 
 
 @dataclass(frozen=True, slots=True)
