@@ -5,7 +5,7 @@ BIN := .venv/bin
 PEERS := .venv-peers/installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
 
-.PHONY: demo web test check browser engines bench docs clean
+.PHONY: demo web test check browser engines bench bench-gpu docs clean
 
 demo: .venv/installed-demo
 	$(BIN)/tacit demo
@@ -42,6 +42,7 @@ bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/matrix.py
 	$(BIN)/python benchmarks/baseline.py
 	$(BIN)/python benchmarks/fit.py
+	$(BIN)/python benchmarks/spark.py
 	$(BIN)/python benchmarks/recommend.py
 	$(BIN)/python benchmarks/channel.py
 	$(BIN)/python benchmarks/accuracy.py
@@ -51,6 +52,11 @@ bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/collect.py
 	$(BIN)/python benchmarks/sizing.py
 	$(BIN)/python benchmarks/poisoning.py
+	$(BIN)/python benchmarks/scaling_page.py
+
+# On a machine with a GPU; with --billion it needs 12 GB of the GPU's memory and 30 GB of the machine's.
+bench-gpu: .venv/installed-engines
+	$(BIN)/python benchmarks/gpu/em.py --billion
 
 # Other libraries to compare with, in an environment of their own; one that does not install is left out.
 $(PEERS): benchmarks/peers/install.py benchmarks/peers/constraints.txt

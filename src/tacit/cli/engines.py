@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.cli.options import note
-from tacit.errors import InvalidInputError, MissingExtraError, ReportError
+from tacit.errors import FileError, InvalidInputError, MissingExtraError, ReportError
 from tacit.learning import ReportMatrix, read_reports
 from tacit.learning.kernels import checked_threads, default_threads
 from tacit.learning.local_engine import LocalEngine
@@ -28,6 +30,7 @@ ENGINES = (LOCAL, SPARK, GPU, AUTO)
 
 _ELSEWHERE = ("mog-mf", "channel-mf", "mf-als")
 _STORES = ("postgresql:", "postgresql+psycopg:", "sqlite:")
+_ADDRESSES = ("file", "gs", "hdfs", "s3", "viewfs")  # where Arrow finds files
 _BYTES_A_REPORT = 40  # while reports are read and sorted; what they take afterwards is less
 _PARTS_A_CORE = 4
 _SHOWN_ID = 12
@@ -45,6 +48,12 @@ class Sources:
         """Refuse what cannot be read together."""
         if self.store is None and any(map(_is_store, self.places)):
             raise InvalidInputError("a store is read by itself; give its address alone, or files and folders")
+        for place in self.places:
+            scheme, found, _ = place.partition("://")
+            if found and not _is_store(place) and scheme.lower() not in _ADDRESSES:
+                raise InvalidInputError(
+                    f"addresses that begin with {scheme[:40]!r} are not read; give files, folders, postgresql:// or sqlite:///"
+                )
         if self.store is None and not self.policies:
             raise InvalidInputError("files of reports need the policies they were made under; give --policy")
 
@@ -93,14 +102,17 @@ def _automatic(sources: Sources, options: Options) -> tuple[str, str]:
     """Choose an engine: a GPU if there is one, a cluster for what does not fit into memory, else this machine."""
     if options.model not in _ELSEWHERE:
         return LOCAL, f"{options.model} has no other"
+    needed, there = _BYTES_A_REPORT * (sources.reports() or 0), available_memory()
+    if needed > there:
+        why = f"reports take about {needed / 1e9:.0f} GB, and {there / 1e9:.0f} GB of memory are to be had"
+        if importlib.util.find_spec("pyspark") is not None:
+            return SPARK, why
+        return LOCAL, f"{why}, but Spark is not installed"
     from tacit.learning.gpu import gpu_found  # noqa: PLC0415 - as above
 
     if (device := gpu_found()) is not None:
         return GPU, f"there is {device}"
-    needed, there = _BYTES_A_REPORT * (sources.reports() or 0), available_memory()
-    if needed > there and importlib.util.find_spec("pyspark") is not None:
-        return SPARK, f"reports take about {needed / 1e9:.0f} GB, and {there / 1e9:.0f} GB of memory are to be had"
-    return LOCAL, "there is no GPU that PyTorch can use, and the reports fit into memory"
+    return LOCAL, "there is no GPU that PyTorch can use"
 
 
 def _matrix(sources: Sources) -> ReportMatrix:
@@ -159,6 +171,9 @@ def _store(address: str) -> Iterator[ReportStore]:
         from tacit.provider.store import ReportStore  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise MissingExtraError("reading a store needs the serve extra; install tacit[serve]") from error
+    file = re.match(r"sqlite(?:\+\w+)?:///(.+)", address)
+    if file and not Path(file[1]).exists():  # opening would make one
+        raise FileError(f"there is no database {file[1][:200]}; check the address")
     store = ReportStore.open(address)
     try:
         yield store

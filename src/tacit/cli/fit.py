@@ -31,7 +31,7 @@ _MUCH_MEMORY = 500e6
 
 @click.command()
 @click.argument("reports", nargs=-1, required=True, metavar="REPORTS...")
-@click.option("--policy", "policies", multiple=True, metavar="FILE", help="Of the reports; may repeat.")
+@click.option("--policy", "policies", multiple=True, metavar="FILE", help="Of the reports, in files; may repeat.")
 @click.option("--model", "name", default="mog-mf", show_default=True, metavar="NAME", help="Which model to fit.")
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the model goes.")
 @click.option("--rank", type=int, help="Number of factors, short for --option rank=RANK.")

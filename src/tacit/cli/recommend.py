@@ -61,7 +61,9 @@ def recommend(
     """
     _check_whom(user, output, everybody=everybody)
     if user is None:
-        _to_everybody(model, length, str(output), engine, settings_of(spark_lines), include_rated=include_rated)
+        _to_everybody(
+            model, length, str(output), engine, settings_of(spark_lines), include_rated=include_rated, as_json=as_json
+        )
         return
     found = Model.load(model).recommend(user, length, exclude_rated=not include_rated)
     if found.fallback:
@@ -71,13 +73,15 @@ def recommend(
 
 def _check_whom(user: str | None, output: str | None, *, everybody: bool) -> None:
     if everybody == (user is not None):
-        raise InvalidInputError("it is not said for whom; give --user ID, or --everybody")
-    if everybody == (output is None):
-        raise InvalidInputError("lists of everybody go into a folder, those of one user do not; -o is for --everybody")
+        raise InvalidInputError("lists are for one user or for everybody; give --user ID, or --everybody")
+    if everybody and output is None:
+        raise InvalidInputError("lists of everybody go into a new folder; name it with -o")
+    if not everybody and output is not None:
+        raise InvalidInputError("the list of one user goes to the screen; leave -o out, or add --everybody")
 
 
 def _to_everybody(
-    model: str, length: int, output: str, engine: str, settings: dict[str, str], *, include_rated: bool
+    model: str, length: int, output: str, engine: str, settings: dict[str, str], *, include_rated: bool, as_json: bool
 ) -> None:
     if engine == SPARK:
         from tacit.learning.spark import spark_session  # noqa: PLC0415 - slow, and rarely used
@@ -87,6 +91,8 @@ def _to_everybody(
     else:
         write_parts(output, _lists(Model.load(model), length, include_rated=include_rated))
     note(f"the lists of everybody are in {output}")
+    if as_json:
+        print_json({"output": output})
 
 
 def _lists(model: Model, length: int, *, include_rated: bool) -> Iterator[dict[str, NDArray[np.generic]]]:

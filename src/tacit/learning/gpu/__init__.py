@@ -7,6 +7,7 @@ and trials. `TACIT_GPU_MEMORY` is how many bytes of the device's memory may be u
 from __future__ import annotations
 
 import importlib.util
+import warnings
 from typing import TYPE_CHECKING
 
 from tacit.errors import EngineError
@@ -26,9 +27,10 @@ def gpu_found() -> str | None:
     from tacit.learning.gpu.device import chosen_device, device_name  # noqa: PLC0415 - PyTorch is heavy
 
     try:
-        return device_name(chosen_device())
+        device = chosen_device()
     except EngineError:
         return None
+    return device_name(device) if device.type == "cuda" else None
 
 
 def gpu_engine(matrix: ReportMatrix) -> GpuEngine:
@@ -45,11 +47,17 @@ def gpu_engine(matrix: ReportMatrix) -> GpuEngine:
 
 
 def half_sweep_for(device: torch.device) -> HalfSweep:
-    """Return the fused kernels for a GPU where Triton can compile them, else plain PyTorch."""
-    if device.type == "cuda" and importlib.util.find_spec("triton") is not None:
+    """Return the fused kernels for a GPU where Triton can compile them, else plain PyTorch, with a word of why."""
+    from tacit.learning.gpu import plain  # noqa: PLC0415 - PyTorch is heavy
+
+    if device.type != "cuda" or importlib.util.find_spec("triton") is None:
+        return plain.half_sweep
+    try:
         from tacit.learning.gpu import fused  # noqa: PLC0415 - Triton is heavy, and not everywhere
 
-        return fused.half_sweep
-    from tacit.learning.gpu import plain  # noqa: PLC0415 - the same for PyTorch
-
-    return plain.half_sweep
+        fused.try_out(device)
+    except Exception as error:  # noqa: BLE001 - no C compiler, an old GPU: whatever it is, the other way works
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        warnings.warn(f"Triton cannot compile here ({reason}); plain PyTorch does the same, slower", stacklevel=2)
+        return plain.half_sweep
+    return fused.half_sweep

@@ -79,8 +79,10 @@ class GpuEngine:
         """Start alternating sweeps from these factors, which are copied to the device."""
         reports, memory = self.laid_out(pair.coordinates)
         values = self.summary.symbol_values
-        table = None if values is None else torch.from_numpy(values - np.float32(mean)).to(self.device)
-        return GpuSweeper(reports, GpuFactors.of(pair, self.device), table, mean, ridge, self.half_sweep, memory)
+        with computing(self.device):
+            table = None if values is None else torch.from_numpy(values - np.float32(mean)).to(self.device)
+            factors = GpuFactors.of(pair, self.device)
+        return GpuSweeper(reports, factors, table, mean, ridge, self.half_sweep, memory)
 
     def posterior_sweeper(self, table: Floats | None, weights: Floats, centre: float) -> GpuPosteriorSweeper:
         """Read symbols through a table, or plain numbers less the centre."""

@@ -11,16 +11,16 @@ import torch
 import triton.language as tl
 
 from tacit.learning.gpu import fused_kernels as kernels
+from tacit.learning.gpu.components import Components
+from tacit.learning.gpu.reports import Block, DeviceRows
+from tacit.learning.gpu.sweep import Sweep
+from tacit.learning.mixture import NoiseMixture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
     from torch import Tensor
-
-    from tacit.learning.gpu.components import Components
-    from tacit.learning.gpu.reports import Block, DeviceRows
-    from tacit.learning.gpu.sweep import Sweep
 
 SEGMENT = 2048  # reports of one row that one program sums up
 _WIDEST_TILE = 128
@@ -77,6 +77,16 @@ def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) ->
         whole.solve(tasks, DOUBLE)
     sums = whole.summarise(tasks) if sweep.statistics and len(tasks) else sweep.mixture.no_sums(solved.device)
     return sums, torch.nonzero(whole.irregular).squeeze(-1)
+
+
+def try_out(device: torch.device) -> None:
+    """Compile and run the kernels on one report; whatever is wrong with compiler or device is raised."""
+    block = Block(0, 1, np.ones(1, dtype=np.int64))
+    starts, ones = torch.tensor([0, 1], device=device), torch.ones((1, _PANEL), device=device)
+    rows = DeviceRows(block, starts, torch.zeros(1, dtype=torch.int32, device=device), ones[0, :1].clone())
+    mixture = Components.of(NoiseMixture.single())
+    half_sweep(rows, ones, ones.clone(), Sweep(None, 1, ones[0, :1], 1, mixture, statistics=True, memory=1 << 20))
+    torch.cuda.synchronize(device)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

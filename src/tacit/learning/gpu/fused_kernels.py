@@ -152,8 +152,9 @@ def _panel(matrices, slots, pull, free, panel, width: tl.constexpr, real: tl.con
     down, along = at[:, None], panel + within[None, :]
     below = (down >= panel) & (down < free) & (along < free)
     found = tl.zeros([width, PANEL], dtype=real)
-    for slot in range(slots):
-        found += tl.load(matrices + slot * width * width + down * width + along, mask=below, other=0.0)
+    for _ in range(slots):
+        found += tl.load(matrices + down * width + along, mask=below, other=0.0)
+        matrices += width * width  # step by step: the product could pass 2^31
     return found + tl.where(down == along, pull[:, None], 0.0)
 
 
@@ -235,6 +236,7 @@ def solve(
         inverse, fine = _inverted(square, begun, least_pivot)
         regular &= fine
         tl.store(inverses + panel * PANEL + across, inverse)
+        tl.debug_barrier()  # the next panel reads it
         part_of_right = tl.sum(tl.where(in_panel, right[None, :], 0.0), axis=1)
         scaled = tl.sum(inverse * part_of_right[None, :], axis=1)
         reduced = right - tl.sum(found * scaled[None, :], axis=1)

@@ -38,10 +38,10 @@ class GpuPosteriorSweeper:
     def sweep(self, problem: PosteriorProblem, *, by_item: bool) -> float:
         """Solve the rows of users or items; return the weighted sum of squares that is left."""
         reports, memory = self.laid_out(problem.coordinates)
-        given = _Given.of(problem, self, reports.device, memory)
-        side = _Side.of(problem, reports.device)
-        squares = torch.zeros((), dtype=torch.float64, device=reports.device)
         with computing(reports.device):
+            given = _Given.of(problem, self, reports.device, memory)
+            side = _Side.of(problem, reports.device)
+            squares = torch.zeros((), dtype=torch.float64, device=reports.device)
             for rows in reports.rows(by_item=by_item, centre=self.centre):
                 squares += _solve_block(rows, side.part(rows.block.first, rows.block.last), given)
         problem.solved[:], problem.variances[:] = side.solved.cpu().numpy(), side.variances.cpu().numpy()

@@ -17,6 +17,7 @@ import numpy as np
 from tacit.learning.factors import relative_change
 from tacit.learning.kernels import half_sweep, padded
 from tacit.learning.mixture import MixtureStatistics
+from tacit.learning.spark.session import failures_in_one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +71,8 @@ class BroadcastFactors:
         """Send the rows of a side, unless workers can have them already."""
         if of_items not in self._copies:
             rows = self._pair.items if of_items else _exchanged(self._pair.users, self._pair)
-            self._copies[of_items] = self._context.broadcast(Table(rows))
+            with failures_in_one_line():
+                self._copies[of_items] = self._context.broadcast(Table(rows))
         return self._copies[of_items]
 
     def put(self, solved: list[Solved], *, of_items: bool) -> None:
@@ -80,7 +82,8 @@ class BroadcastFactors:
             rows[part.here, :free] = part.rows[:, :free]
             if self._pair.offsets:
                 rows[part.here, free + of_items] = part.rows[:, free]
-        self._copies.pop(of_items).destroy()
+        with failures_in_one_line():
+            self._copies.pop(of_items).destroy()
 
 
 def _forget(copies: dict[bool, Broadcast[Table]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,10 +95,11 @@ class SparkEngine:
         return {"kernel": self._kernel, "spark": self._context.version, "java": java, "plan": travelled}
 
     def close(self) -> None:
-        """Let the cluster forget the reports."""
-        if self._joined is not None:
-            self._joined.close()
-        self.layout.close()
+        """Let the cluster forget the reports, if it is still there."""
+        with suppress(Exception):  # a cluster that is gone has forgotten them, and what was said of that says more
+            if self._joined is not None:
+                self._joined.close()
+            self.layout.close()
 
     @property
     def _context(self) -> SparkContext:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tacit.learning.kernels import padded, posterior_sweep, row_sums
 from tacit.learning.spark.broadcast import Table
+from tacit.learning.spark.session import failures_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,8 +97,10 @@ class _Sums:
 @contextmanager
 def _sent(context: SparkContext, value: Any) -> Iterator[Broadcast[Any]]:  # noqa: ANN401 - whatever workers need
     """Send something to the workers for a while."""
-    sent = context.broadcast(value)
+    with failures_in_one_line():
+        sent = context.broadcast(value)
     try:
         yield sent
     finally:
-        sent.destroy()
+        with suppress(Exception):  # what went wrong before says more
+            sent.destroy()

@@ -101,6 +101,8 @@ def _files_of(path: str) -> list[str]:
 
 def _parts_of_file(path: str) -> Iterator[Part]:
     if not is_parquet(path):
+        if "://" in path:
+            raise ReportError("a CSV file is read from a path, not an address; write it as Parquet first")
         yield CsvPart(str(Path(path).absolute()))
         return
     with _opened(path) as file:
