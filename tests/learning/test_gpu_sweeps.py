@@ -18,7 +18,7 @@ if importlib.util.find_spec("torch") is None and not os.environ.get("TACIT_NO_SK
 
 import torch
 
-from tacit.learning.gpu import plain, singular
+from tacit.learning.gpu import half_sweep_for, plain, singular
 from tacit.learning.gpu.batches import SEGMENT, Cost, batches, runs
 from tacit.learning.gpu.components import Components
 from tacit.learning.gpu.least_norm import solve_symmetric
@@ -324,3 +324,14 @@ def test_fused_kernels_sum_long_rows_up_in_segments_whatever_the_memory(
     problem.assert_same(ample, *problem.by_the_twin())
     assert (ample.factors == tight.factors).all()
     assert ample.sums.log_likelihood == tight.sums.log_likelihood
+
+
+def test_fused_kernels_are_tried_out_before_they_are_used(fused: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    fused.try_out(DEVICE)
+
+    def fail(_: object) -> None:
+        raise RuntimeError("no compiler\nand more")
+
+    monkeypatch.setattr(fused, "try_out", fail)
+    with pytest.warns(UserWarning, match=r"Triton cannot compile here \(no compiler\); plain PyTorch"):
+        assert half_sweep_for(torch.device("cuda")) is plain.half_sweep

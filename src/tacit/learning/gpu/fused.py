@@ -85,8 +85,9 @@ def try_out(device: torch.device) -> None:
     starts, ones = torch.tensor([0, 1], device=device), torch.ones((1, _PANEL), device=device)
     rows = DeviceRows(block, starts, torch.zeros(1, dtype=torch.int32, device=device), ones[0, :1].clone())
     mixture = Components.of(NoiseMixture.single())
-    half_sweep(rows, ones, ones.clone(), Sweep(None, 1, ones[0, :1], 1, mixture, statistics=True, memory=1 << 20))
-    torch.cuda.synchronize(device)
+    sweep = Sweep(None, 1, ones[0, :1].clone(), 1, mixture, statistics=True, memory=1 << 20)
+    sums, _ = half_sweep(rows, ones, ones.clone(), sweep)
+    sums.cpu()  # which waits for it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
