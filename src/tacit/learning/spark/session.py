@@ -76,7 +76,7 @@ def java_version() -> str:
 @contextmanager
 def failures_in_one_line() -> Iterator[None]:
     """Turn Spark's failures, pages of two languages, into one line of what went wrong first."""
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # noqa: PLC0415 - there only with the extra
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - there only with the extra
     from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
 
     try:

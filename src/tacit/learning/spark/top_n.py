@@ -171,10 +171,8 @@ def _lists(users: DataFrame, catalogue: Broadcast[_Catalogue], model: Model) -> 
     kinds = [_kind_of(model.users), _kind_of(model.items), "float", "int"]
     fields = ",".join(f"{name}:{kind}" for name, kind in zip(_COLUMNS, kinds, strict=True))
     names = users.columns
-    # A function without annotations is taken for one from arrays to an array; the types given for it forgot that.
-    find = arrow_udf(  # type: ignore[call-overload]
-        lambda *columns: _found_lists(catalogue, names, columns), f"array<struct<{fields}>>"
-    )
+    # A function without annotations is taken for one from arrays to an array.
+    find = arrow_udf(lambda *columns: _found_lists(catalogue, names, columns), f"array<struct<{fields}>>")
     return users.select(inline(find(*names)))
 
 
