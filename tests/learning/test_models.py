@@ -28,7 +28,7 @@ from tacit.learning import (
     read_reports,
 )
 from tacit.learning.checkpoint import FILE
-from tacit.learning.fit import memory_needed
+from tacit.learning.memory import memory_needed
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 from tacit.tables import write_columns

@@ -55,7 +55,7 @@ def recommend(
     Lists of everybody have the columns user, item, score and rank.
 
     \b
-    Examples:
+    Example:
       tacit recommend model/ --user 42 -n 10
       tacit recommend model/ --everybody -n 10 -o lists/ --engine spark
     """
