@@ -341,7 +341,7 @@ def test_whatever_decides_a_result_decides_its_key(study: Study) -> None:
     assert replace(task, source=elsewhere).key == task.key  # the same ratings from another place
 
 
-@pytest.mark.parametrize("file", ["evaluation/fold.py", "learning/mog_mf.py", "privacy/scale.py"])
+@pytest.mark.parametrize("file", ["evaluation/fold.py", "learning/mog_mf.py", "privacy/scale.py", "tables/reading.py"])
 @pytest.mark.usefixtures("without_workers")
 def test_code_that_computes_otherwise_finds_nothing(study: Study, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     tasks = study.tasks(QUICK)

@@ -21,7 +21,7 @@ _FORMAT = "tacit-fold/1"
 
 # What decides a figure, apart from drawing and printing it.
 _COMPUTING = (
-    "tables.py",
+    "tables/*.py",
     "privacy/**/*.py",
     "device/cholesky.py",
     "device/equations.py",
