@@ -223,6 +223,8 @@ def test_the_checksum_tells_different_reports_apart() -> None:
 def test_the_checksum_stays_what_it_is() -> None:
     matrix = ReportMatrix.of_values([7, 8], ["a", "b"], [1.5, 2.5], STARS)
     assert matrix.checksum == "cdb80651de55c3afc40f8901dc56b5cd522b73d3d70708dcdd909562efde400e"
+    matrix = ReportMatrix.of_parts([([7, 8, 7], ["é", "b", "b"], [1, 0, 1], BIT), ([9], ["b"], [4], DIRECT)])
+    assert matrix.checksum == "ec871f2a290cc7d2bd01273990ab4e635d9a56f39449a613aee80a35fdb3b940"
 
 
 def test_codes_of_several_policies_lie_side_by_side() -> None:

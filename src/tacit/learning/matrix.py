@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 from tacit.errors import ReportError
 from tacit.learning.cells import Cells, cells_of, refuse_repeats
+from tacit.learning.checksum import checksum_of, whole
 from tacit.learning.reports import (
     Alphabet,
     blocks,
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tacit.privacy.policy import Policy
     from tacit.privacy.scale import RatingScale
     from tacit.privacy.vocabulary import IdList, Vocabulary
-
-_FORMAT = "tacit-matrix/1"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -187,15 +185,7 @@ class ReportMatrix:
     @cached_property
     def checksum(self) -> str:
         """The SHA-256 of ids, structure, values, scale and policies: the same for the same reports in any order."""
-        arrays = self.users.to_arrays("users") | self.items.to_arrays("items")
-        arrays |= {"starts": self.by_user.starts, "columns": self.by_user.columns, "values": self.by_user.values}
-        header = [_FORMAT, str(self.scale), *(policy.id for policy in self.policies)]
-        digest = hashlib.sha256("\n".join(header).encode())
-        for name, array in arrays.items():
-            portable = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-            digest.update(f"\n{name} {portable.dtype.str} {len(portable)}\n".encode())
-            digest.update(portable.data)
-        return digest.hexdigest()
+        return checksum_of(self, [whole(name, getattr(self.by_user, name)) for name in ("starts", "columns", "values")])
 
     def values_of(self, rows: Rows | NDArray[Any]) -> NDArray[np.float32]:
         """Return the numbers that the values of rows, or a slice of those values, stand for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
@@ -10,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.learning.matrix import _FORMAT
+from tacit.learning.checksum import checksum_of, whole
 from tacit.learning.model_parts import structure
 from tacit.learning.reports import code_type_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
+    from tacit.learning.checksum import Named
     from tacit.learning.matrix import Rows
     from tacit.learning.spark.layout import Layout
     from tacit.privacy.policy import Policy
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from tacit.privacy.vocabulary import Vocabulary
 
     Counts = NDArray[np.int64]
-    Named = tuple[str, np.dtype[Any], int, Iterable[NDArray[Any]]]  # name, type, length and pieces of an array
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +95,11 @@ class SparkSummary:
     @cached_property
     def checksum(self) -> str:
         """The SHA-256 that a report matrix of these reports has; they come past the driver chunk after chunk."""
-        header = [_FORMAT, str(self.scale), *(policy.id for policy in self.policies)]
-        digest = hashlib.sha256("\n".join(header).encode())
-        for name, kind, length, pieces in self._arrays():
-            portable = kind.newbyteorder("<")
-            digest.update(f"\n{name} {portable.str} {length}\n".encode())
-            for piece in pieces:
-                digest.update(np.ascontiguousarray(piece, dtype=portable).data)
-        return digest.hexdigest()
+        codes = code_type_of(len(self.symbol_values))
+        return checksum_of(
+            self,
+            [whole("starts", self._starts()), self._in_chunks("columns", np.int32), self._in_chunks("values", codes)],
+        )
 
     def rated(self) -> Rows:
         """Gather which items each user reported on."""
@@ -118,9 +112,5 @@ class SparkSummary:
     def _starts(self) -> Counts:
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.user_counts)])
 
-    def _arrays(self) -> Iterable[Named]:
-        known = self.users.to_arrays("users") | self.items.to_arrays("items") | {"starts": self._starts()}
-        for name, array in known.items():
-            yield name, array.dtype, len(array), [array]
-        for name, kind in (("columns", np.int32), ("values", code_type_of(len(self.symbol_values)))):
-            yield name, np.dtype(kind), self.reports, self.layout.by_user.in_order(attrgetter(f"rows.{name}"))
+    def _in_chunks(self, name: str, kind: type[Any]) -> Named:
+        return name, np.dtype(kind), self.reports, self.layout.by_user.in_order(attrgetter(f"rows.{name}"))
