@@ -126,3 +126,26 @@ def test_workers_with_another_tacit_or_none_are_refused(tmp_path: Path) -> None:
     nothing, another = run(WORKERS, bare, other).splitlines()
     assert nothing.startswith("EngineError Spark's executors have no tacit; install the same tacit")
     assert another.startswith("EngineError Spark's executors have tacit 9.9, and this is ")
+
+
+ANOTHER_THREAD = """
+import atexit, threading
+from pyspark.sql import SparkSession
+from tacit.learning.spark.session import spark_session
+theirs = []
+builder = SparkSession.builder.master("local[1]").appName("theirs").config("spark.ui.enabled", "false")
+thread = threading.Thread(target=lambda: theirs.append(builder.getOrCreate()))
+thread.start()
+thread.join()
+ended = []
+atexit.register = ended.append
+found = spark_session({"spark.app.name": "ours", "spark.sql.shuffle.partitions": "3"})
+print(found.sparkContext is theirs[0].sparkContext, found.sparkContext.appName, ended)
+print(theirs[0].conf.get("spark.sql.shuffle.partitions"))
+"""
+
+
+@pytest.mark.usefixtures("spark_is_there")
+def test_a_session_that_another_thread_started_is_used_as_it_is() -> None:
+    said = run(ANOTHER_THREAD, environment={"PYSPARK_PYTHON": sys.executable})
+    assert said.split() == ["True", "theirs", "[]", "200"]

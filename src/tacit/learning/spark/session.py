@@ -45,13 +45,13 @@ _CONFIGURED_BY = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
 
 def spark_session(settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Return the session of this process, or start one.
+    """Return the session of this process, or start one that ends with it.
 
     Without any configuration that is one on all cores of this machine. Settings are Spark's own, such as
-    `spark.master` or `spark.driver.memory`; a session that is there already keeps its own.
+    `spark.master` or `spark.driver.memory`; a session that is there already keeps its own, and goes on.
     """
     sql = _spark_sql()
-    session: SparkSession = sql.getActiveSession() or _started(sql, dict(settings or {}))
+    session: SparkSession = _running(sql) or _started(sql, dict(settings or {}))
     _check_workers(session.sparkContext)
     return session
 
@@ -95,6 +95,16 @@ def _spark_sql() -> Any:  # noqa: ANN401 - a class that is there only with the e
         msg = "the Spark engine sends factors to executors, which Spark Connect cannot; use a classic session"
         raise EngineError(f"{msg}, without SPARK_REMOTE")
     return SparkSession
+
+
+def _running(sql: Any) -> SparkSession | None:  # noqa: ANN401 - as above
+    """Return this thread's session, or one beside what another thread has started: it is not ours to set or to end."""
+    from pyspark import SparkContext  # noqa: PLC0415 - there only with the extra
+
+    session: SparkSession | None = sql.getActiveSession()
+    if session is None and SparkContext._active_spark_context is not None:  # noqa: SLF001 - there is no other way to ask
+        session = sql.builder.getOrCreate()
+    return session
 
 
 def _started(sql: Any, settings: dict[str, str]) -> SparkSession:  # noqa: ANN401 - as above
