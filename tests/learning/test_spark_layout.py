@@ -272,6 +272,33 @@ def test_a_file_without_any_reports_is_refused(spark: SparkSession, tmp_path: Pa
         lay_out(spark.sparkContext, [], POLICIES)
 
 
+def kept_by(spark: SparkSession) -> set[int]:
+    context: Any = spark.sparkContext
+    return set(context._jsc.getPersistentRDDs().keySet())
+
+
+@pytest.mark.parametrize("by_item", [False, True])
+def test_a_layout_that_fails_half_way_leaves_nothing_on_the_cluster(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_item: bool
+) -> None:
+    path, before = write(tmp_path / "reports.parquet", drawn(0)), kept_by(spark)
+    laid = laid_out(spark, [path])
+    assert kept_by(spark) > before
+    laid.close()
+    assert kept_by(spark) == before
+
+    def refuse(*_: object) -> None:
+        raise ReportError("not these")
+
+    if by_item:
+        monkeypatch.setattr("tacit.learning.spark.layout._number_of", refuse)
+    else:
+        monkeypatch.setattr("tacit.learning.spark.layout._refuse_repeats", refuse)
+    with pytest.raises(TacitError, match="not these"):
+        laid_out(spark, [path])
+    assert kept_by(spark) == before
+
+
 def test_chunks_are_read_in_order_however_many_are_read_at_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

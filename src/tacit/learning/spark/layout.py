@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,11 @@ class SideLayout:
             some = self.frame.where(f"chunk >= {first} and chunk < {first + _CHUNKS_AT_ONCE}")
             yield from replace(self, frame=some).each(read)
 
+    def forget(self) -> None:
+        """Let the cluster forget the chunks."""
+        with suppress(Exception):  # a cluster that is gone has forgotten them, and what was said of that says more
+            self.frame.unpersist()
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Layout:
@@ -87,8 +92,8 @@ class Layout:
 
     def close(self) -> None:
         """Let the cluster forget the reports."""
-        self.by_user.frame.unpersist()
-        self.by_item.frame.unpersist()
+        self.by_user.forget()
+        self.by_item.forget()
 
 
 def kept(rdd: RDD[Any]) -> RDD[Any]:
@@ -128,12 +133,15 @@ def _laid_out(reports: RDD[tuple[int, Any]], given: Alphabet, chunk_reports: int
         users = number(read.map(_users_of), "user", as_text=said.users_are_text, buckets=buckets)
         items = number(read.map(_items_of), "item", as_text=said.items_are_text, buckets=buckets)
         in_numbers = read.zip(users.of_parts.zip(items.of_parts)).map(partial(_numbered, said.codes))
-        with _kept_meanwhile(in_numbers) as numbered:
+        with _kept_meanwhile(in_numbers) as numbered, ExitStack() as undone:
             codes = code_type_of(said.alphabet.size)
             by_user = _gathered(numbered, cut(users.counts, chunk_reports), codes, by_item=False)
+            undone.callback(by_user.forget)
             _refuse_repeats(numbered, by_user, users, items)
             by_item = _gathered(numbered, cut(items.counts, chunk_reports), codes, by_item=True)
+            undone.callback(by_item.forget)
             by_item.each(_number_of)
+            undone.pop_all()
     return Layout(said.alphabet, users, items, said.counts, by_user, by_item)
 
 
@@ -169,7 +177,6 @@ def _refuse_repeats(numbered: RDD[tuple[str, Cells]], by_user: SideLayout, users
     pair = next((pair for pair in by_user.each(first_repeat) if pair is not None), None)
     if pair is None:
         return
-    by_user.frame.unpersist()
     (label, first), (other, second), *_ = numbered.flatMap(partial(_places, pair)).collect()
     same = label == other and first != second  # equal rows: one file was given twice
     where = f"{label} rows {first} and {second}" if same else f"{label} row {first} and {other} row {second}"
