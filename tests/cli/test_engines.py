@@ -43,6 +43,8 @@ WRONG = {
     "a setting that is none": (["--engine", "spark", "--spark", "fast"], "'fast' is not NAME=VALUE"),
     "a model that only local has": (["--engine", "gpu", "--model", "svd"], "for svd use local"),
     "the same on Spark": (["--engine", "spark", "--model", "mf-sgd"], "for mf-sgd use local"),
+    "threads on Spark": (["--engine", "spark", "--threads", "2"], "set --spark spark.task.cpus=N instead"),
+    "threads on a GPU": (["--engine", "gpu", "--threads", "2"], "of no use to the engine gpu; leave it out"),
     "a file and a store": (["sqlite:///some.db"], "a store is read by itself"),
 }
 
@@ -98,7 +100,8 @@ def test_auto_says_what_it_chose(reports: Callable[..., Any], monkeypatch: pytes
     monkeypatch.delenv("TACIT_GPU_DEVICE", raising=False)
     monkeypatch.setattr("tacit.learning.gpu.gpu_found", lambda: None)
     assert "engine local: there is no GPU" in reports(*FIT, "--engine", "auto").err
-    assert "engine local: svd has no other" in reports(*FIT, "--engine", "auto", "--model", "svd").err
+    more = ["--engine", "auto", "--model", "svd", "--spark", "spark.master=yarn", "--threads", "1"]
+    assert "engine local: svd has no other; --spark is of no use to it\n" in reports(*FIT, *more).err
 
 
 def test_a_folder_of_parts_is_one_source(reports: Callable[..., Any], tmp_path: Path) -> None:
@@ -170,3 +173,19 @@ def test_lists_are_for_one_or_for_everybody(reports: Callable[..., Any], whom: l
     found = reports("recommend", "model", *whom)
     assert (found.status, found.err.count("\n")) == (2, 1)
     assert reports("recommend", "model", "--everybody").status == 2
+
+
+@pytest.mark.parametrize(
+    ("whom", "said"),
+    [
+        (["--user", "1", "--engine", "spark"], "the list of one user is found on this machine"),
+        (["--user", "1", "--spark", "spark.master=yarn"], "of no use to the engine local; add --engine spark"),
+        (
+            ["--everybody", "-o", "x", "--spark", "spark.master=yarn"],
+            "of no use to the engine local; add --engine spark",
+        ),
+    ],
+)
+def test_settings_that_would_be_ignored_are_refused(reports: Callable[..., Any], whom: list[str], said: str) -> None:
+    found = reports("recommend", "model", *whom)
+    assert (found.status, said in found.err) == (2, True)

@@ -78,15 +78,8 @@ def opened_engine(
     name: str, sources: Sources, options: Options, threads: int | None, settings: Mapping[str, str]
 ) -> Iterator[Engine]:
     """Offer the engine of that name with the reports laid out; `auto` says what it chose."""
-    if name not in ENGINES:
-        raise InvalidInputError(f"engine {name[:40]!r} is unknown; choose one of {', '.join(ENGINES)}")
-    if settings and name not in (SPARK, AUTO):
-        raise InvalidInputError(f"--spark settings are of no use to the engine {name}; add --engine spark")
-    if name in (SPARK, GPU) and options.model not in _ELSEWHERE:
-        raise InvalidInputError(f"the engine {name} fits {', '.join(_ELSEWHERE)}; for {options.model} use local")
-    chosen, why = _automatic(sources, options) if name == AUTO else (name, "")
-    if why:
-        note(f"engine {chosen}: {why}")
+    _check_engine(name, options, threads, settings)
+    chosen = _chosen(sources, options, threads, settings) if name == AUTO else name
     if chosen == SPARK:
         with _on_spark(sources, settings) as engine:
             yield engine
@@ -96,6 +89,29 @@ def opened_engine(
         yield gpu_engine(_matrix(sources))
     else:
         yield LocalEngine(_matrix(sources), default_threads() if threads is None else checked_threads(threads))
+
+
+def _check_engine(name: str, options: Options, threads: int | None, settings: Mapping[str, str]) -> None:
+    if name not in ENGINES:
+        raise InvalidInputError(f"engine {name[:40]!r} is unknown; choose one of {', '.join(ENGINES)}")
+    if name in (SPARK, GPU) and options.model not in _ELSEWHERE:
+        raise InvalidInputError(f"the engine {name} fits {', '.join(_ELSEWHERE)}; for {options.model} use local")
+    if settings and name not in (SPARK, AUTO):
+        raise InvalidInputError(f"--spark settings are of no use to the engine {name}; add --engine spark")
+    if threads is not None and name == SPARK:
+        raise InvalidInputError("--threads is of no use to the engine spark; set --spark spark.task.cpus=N instead")
+    if threads is not None and name == GPU:
+        raise InvalidInputError("--threads is of no use to the engine gpu; leave it out")
+
+
+def _chosen(sources: Sources, options: Options, threads: int | None, settings: Mapping[str, str]) -> str:
+    """Choose an engine, and say which one, why, and what it makes nothing of."""
+    chosen, why = _automatic(sources, options)
+    useless = ["--threads"] * (threads is not None and chosen != LOCAL) + ["--spark"] * (
+        bool(settings) and chosen != SPARK
+    )
+    note(f"engine {chosen}: {why}" + "".join(f"; {name} is of no use to it" for name in useless))
+    return chosen
 
 
 def _automatic(sources: Sources, options: Options) -> tuple[str, str]:

@@ -59,11 +59,11 @@ def recommend(
       tacit recommend model/ --user 42 -n 10
       tacit recommend model/ --everybody -n 10 -o lists/ --engine spark
     """
+    settings = settings_of(spark_lines)
     _check_whom(user, output, everybody=everybody)
+    _check_engine(engine, settings, everybody=everybody)
     if user is None:
-        _to_everybody(
-            model, length, str(output), engine, settings_of(spark_lines), include_rated=include_rated, as_json=as_json
-        )
+        _to_everybody(model, length, str(output), engine, settings, include_rated=include_rated, as_json=as_json)
         return
     found = Model.load(model).recommend(user, length, exclude_rated=not include_rated)
     if found.fallback:
@@ -78,6 +78,13 @@ def _check_whom(user: str | None, output: str | None, *, everybody: bool) -> Non
         raise InvalidInputError("lists of everybody go into a new folder; name it with -o")
     if not everybody and output is not None:
         raise InvalidInputError("the list of one user goes to the screen; leave -o out, or add --everybody")
+
+
+def _check_engine(engine: str, settings: dict[str, str], *, everybody: bool) -> None:
+    if engine == SPARK and not everybody:
+        raise InvalidInputError("the list of one user is found on this machine; leave --engine out, or add --everybody")
+    if settings and engine != SPARK:
+        raise InvalidInputError(f"--spark settings are of no use to the engine {engine}; add --engine spark")
 
 
 def _to_everybody(
