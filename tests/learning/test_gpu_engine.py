@@ -37,6 +37,7 @@ from tacit.learning.gpu.factors import GpuFactors
 from tacit.learning.gpu.plan import Demand, foresee
 from tacit.learning.gpu.reports import DeviceReports
 from tacit.learning.gpu.sums import row_sums
+from tacit.learning.gpu.sweep import Pull
 from tacit.learning.gpu.sweeper import GpuSweeper
 
 if TYPE_CHECKING:
@@ -198,7 +199,8 @@ def swept(matrix: ReportMatrix, reports: DeviceReports) -> tuple[Any, ...]:
     factors = GpuFactors.of(random_pair(matrix, 4, offsets=True, rng=np.random.default_rng(0)), DEVICE)
     values = matrix.symbol_values
     table = None if values is None else torch.tensor(values - np.float32(matrix.mean), device=DEVICE)
-    sweeper = GpuSweeper(reports, factors, table, matrix.mean, Ridge(0.0), plain.half_sweep, memory=1 << 25)
+    pull = Pull.of([0.0] * 5, DEVICE)
+    sweeper = GpuSweeper(reports, factors, table, matrix.mean, Ridge(0.0), pull, plain.half_sweep, memory=1 << 25)
     changes = [sweeper.users(MIXTURE)]
     sums = sweeper.items(MIXTURE)
     changes.append(sweeper.users(MIXTURE))

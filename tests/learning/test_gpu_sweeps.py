@@ -23,7 +23,7 @@ from tacit.learning.gpu.batches import SEGMENT, Cost, batches, runs
 from tacit.learning.gpu.components import Components
 from tacit.learning.gpu.least_norm import solve_symmetric
 from tacit.learning.gpu.reports import Block, DeviceRows, cut
-from tacit.learning.gpu.sweep import Sweep
+from tacit.learning.gpu.sweep import Pull, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,8 +104,7 @@ class Problem:
         return Sweep(
             None if self.table is None else on_device(self.table),
             self.coordinates,
-            on_device(self.ridge),
-            1 if (self.ridge > 0).any() else len(self.ridge),
+            Pull.of(self.ridge.tolist(), DEVICE),
             Components.of(mixture),
             statistics=True,
             memory=memory,
@@ -285,7 +284,7 @@ def test_fused_kernels_do_what_the_twin_does(fused: ModuleType, rank: int, offse
     problem = Problem(rank, ridge=ridge, offsets=offsets, counts=counts, columns=3 * rank + 60)
     found = problem.solve(half_sweep=fused.half_sweep)
     problem.assert_same(found, *problem.by_the_twin())
-    assert found.irregular == problem.solve().irregular or ridge > 0
+    assert set(found.irregular) <= set(problem.solve().irregular)
 
 
 @shortened
@@ -318,7 +317,7 @@ def test_fused_kernels_solve_nearly_singular_rows_in_doubles(fused: ModuleType) 
 def test_fused_kernels_sum_long_rows_up_in_segments_whatever_the_memory(
     fused: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fused, "SEGMENT", 64)
+    monkeypatch.setattr("tacit.learning.gpu.tasks.SEGMENT", 64)
     problem = Problem(3, ridge=0.0, counts=[300, 65, 64, 20], columns=400)
     ample, tight = (problem.solve(memory=memory, half_sweep=fused.half_sweep) for memory in (AMPLE, 1))
     problem.assert_same(ample, *problem.by_the_twin())

@@ -14,6 +14,7 @@ from tacit.learning.gpu.plan import Demand, Plan, foresee
 from tacit.learning.gpu.posterior import GpuPosteriorSweeper
 from tacit.learning.gpu.reports import DeviceReports
 from tacit.learning.gpu.sums import row_sums
+from tacit.learning.gpu.sweep import Pull
 from tacit.learning.gpu.sweeper import GpuSweeper
 from tacit.learning.model_parts import structure
 from tacit.learning.options import MOST_PLACES, ChannelMfOptions
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-# Memory for batches: on a GPU enough to keep all of it busy, on a processor little more than its caches.
-_SCRATCH = {"cuda": 1 << 29, "cpu": 1 << 25}
+# Memory for what is solved at once: on a GPU enough to keep all of it busy, on a processor little more than its caches.
+_SCRATCH_ON_PROCESSOR = 1 << 25
+_LEAST_SCRATCH, _MOST_SCRATCH, _SCRATCH_SHARE = 1 << 29, 1 << 31, 1 / 32
 _EMBEDDING_SPARE = 11  # vectors beyond the pattern's dimensions that are multiplied to find these
 _POSTERIOR_ARRAYS = 3  # rows, and variances and centres of what is solved for
 
@@ -47,7 +49,7 @@ class GpuEngine:
     ) -> None:
         """Allocate nothing yet."""
         self.summary, self.device, self.limit, self.half_sweep = matrix, device, limit, half_sweep
-        self._asked = Demand(1, 1, _SCRATCH[device.type])
+        self._asked = Demand(1, 1, _scratch(device, limit), pins=device.type == "cuda")
         self._reports: DeviceReports | None = None
 
     def prepare(self, options: Options) -> str:
@@ -81,8 +83,8 @@ class GpuEngine:
         values = self.summary.symbol_values
         with computing(self.device):
             table = None if values is None else torch.from_numpy(values - np.float32(mean)).to(self.device)
-            factors = GpuFactors.of(pair, self.device)
-        return GpuSweeper(reports, factors, table, mean, ridge, self.half_sweep, memory)
+            factors, pull = GpuFactors.of(pair, self.device), Pull.of(ridge.of(pair).tolist(), self.device)
+        return GpuSweeper(reports, factors, table, mean, ridge, pull, self.half_sweep, memory)
 
     def posterior_sweeper(self, table: Floats | None, weights: Floats, centre: float) -> GpuPosteriorSweeper:
         """Read symbols through a table, or plain numbers less the centre."""
@@ -105,6 +107,12 @@ class GpuEngine:
         """Name the kernel, PyTorch and the device."""
         kernel = self.half_sweep.__module__.rpartition(".")[2]
         return {"kernel": f"gpu {kernel}", "torch": str(torch.__version__), "device": device_name(self.device)}
+
+
+def _scratch(device: torch.device, limit: int) -> int:
+    if device.type == "cpu":
+        return _SCRATCH_ON_PROCESSOR
+    return min(max(int(limit * _SCRATCH_SHARE), _LEAST_SCRATCH), _MOST_SCRATCH)
 
 
 def _widest(options: Options) -> tuple[int, int]:

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
 import triton.language as tl
 
-from tacit.learning.gpu import fused_kernels as kernels
 from tacit.learning.gpu.components import Components
+from tacit.learning.gpu.kernels import forming, relating, solving, summing
 from tacit.learning.gpu.reports import Block, DeviceRows
-from tacit.learning.gpu.sweep import Sweep
+from tacit.learning.gpu.sweep import Pull, Sweep
+from tacit.learning.gpu.tasks import NARROWEST, Shares, Tasks, filled_up, room_for_slot, shares_of
 from tacit.learning.mixture import NoiseMixture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from numpy.typing import NDArray
     from torch import Tensor
 
-SEGMENT = 2048  # reports of one row that one program sums up
 _WIDEST_TILE = 128
-_PANEL = 16
 _MOST_COMPONENTS = 16
+_SUMMED_AT_ONCE = 32
 
 
 class Launch(NamedTuple):
@@ -47,7 +43,16 @@ LAUNCHES = {
     256: Launch(32, 8, 4),
     512: Launch(32, 8, 4),
 }
-_SUMMED_AT_ONCE = 32
+
+
+class FewLaunch(NamedTuple):
+    """How many factors a program takes at a time that forms a system in so many reports, and how many warps it has."""
+
+    tile: int
+    warps: int
+
+
+FEW_LAUNCHES = {16: FewLaunch(64, 1), 32: FewLaunch(64, 2), 64: FewLaunch(32, 4), 128: FewLaunch(32, 8)}
 
 
 class Precision(NamedTuple):
@@ -70,160 +75,175 @@ DOUBLE = Precision(tl.float64, torch.float64, 1e-9, "ieee", again=True)
 
 def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
     """Solve a block of rows; see `tacit.learning.gpu.sweep.HalfSweep`."""
-    whole = _Pass(rows, fixed, solved, sweep, torch.zeros(len(rows), dtype=torch.int8, device=solved.device))
-    tasks = tasks_of(rows)
-    whole.solve(tasks, SINGLE)
-    if bool(whole.irregular.any()):
-        whole.solve(tasks, DOUBLE)
-    sums = whole.summarise(tasks) if sweep.statistics and len(tasks) else sweep.mixture.no_sums(solved.device)
-    return sums, torch.nonzero(whole.irregular).squeeze(-1)
+    pull, device = sweep.pull, solved.device
+    shares = shares_of(rows.block, 0 if pull.slack is None else sweep.free, pull.least, device)
+    irregular = torch.zeros(len(rows), dtype=torch.int8, device=device)
+    whole = _Pass(rows, fixed, solved, sweep, _table_of(sweep.mixture, device), irregular)
+    whole.leave(shares.left)
+    whole.solve(shares, SINGLE)
+    left = torch.nonzero(irregular)
+    if len(left):
+        whole.solve(shares, DOUBLE)
+        left = torch.nonzero(irregular)
+    every = shares.every
+    sums = whole.summarise(every) if sweep.statistics and len(every) else sweep.mixture.no_sums(device)
+    return sums, left.squeeze(-1)
 
 
 def try_out(device: torch.device) -> None:
-    """Compile and run the kernels on one report; whatever is wrong with compiler or device is raised."""
-    block = Block(0, 1, np.ones(1, dtype=np.int64))
-    starts, ones = torch.tensor([0, 1], device=device), torch.ones((1, _PANEL), device=device)
-    rows = DeviceRows(block, starts, torch.zeros(1, dtype=torch.int32, device=device), ones[0, :1].clone())
+    """Compile and run the kernels on two short rows; whatever is wrong with compiler or device is raised."""
+    block = Block(0, 2, np.array([3, 1]))
+    starts, columns = torch.tensor([0, 3, 4], device=device), torch.tensor([0, 1, 2, 0], device=device).int()
+    fixed = torch.eye(4, NARROWEST, device=device)
+    rows = DeviceRows(block, starts, columns, fixed[0].repeat(2)[:4].clone())
     mixture = Components.of(NoiseMixture.single())
-    sweep = Sweep(None, 1, ones[0, :1].clone(), 1, mixture, statistics=True, memory=1 << 20)
-    sums, _ = half_sweep(rows, ones, ones.clone(), sweep)
+    sweep = Sweep(None, 2, Pull.of([1.0, 1.0], device), mixture, statistics=True, memory=1 << 20)
+    sums, _ = half_sweep(rows, fixed, fixed[:2].clone(), sweep)
     sums.cpu()  # which waits for it
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Tasks:
-    """Segments of rows: the row of each, where its reports start and end; the rows, and each one's first segment."""
-
-    rows: Tensor
-    starts: Tensor
-    ends: Tensor
-    solved: Tensor
-    slot_starts: Tensor
-    edges: NDArray[np.int64]  # `slot_starts`, kept here
-
-    @classmethod
-    def of(cls, block: Block, device: torch.device) -> Tasks:
-        """Cut all rows that have reports into segments."""
-        starts, heard = np.concatenate([[0], np.cumsum(block.counts)]), np.flatnonzero(block.counts)
-        edges = np.concatenate([[0], np.cumsum(-(-block.counts[heard] // SEGMENT))])
-        place = np.repeat(np.arange(len(heard)), np.diff(edges))
-        rows = heard[place]
-        begins = starts[rows] + SEGMENT * (np.arange(len(rows)) - edges[place])
-        ends = np.minimum(begins + SEGMENT, starts[rows + 1])
-        arrays = rows.astype(np.int32), begins, ends, heard.astype(np.int32), edges
-        there = [torch.from_numpy(array).to(device) for array in arrays]
-        return cls(there[0], there[1], there[2], there[3], there[4], edges)
-
-    def __len__(self) -> int:
-        return int(self.edges[-1])
-
-    @property
-    def segments(self) -> tuple[Tensor, Tensor, Tensor]:
-        """What a program must know of its task."""
-        return self.rows, self.starts, self.ends
-
-    def runs(self, most: int) -> Iterator[tuple[slice, slice]]:
-        """Go through rows and their tasks in runs of at most so many tasks, but at least one row."""
-        first, rows = 0, len(self.edges) - 1
-        while first < rows:
-            fitting = int(np.searchsorted(self.edges, self.edges[first] + most, side="right")) - 1
-            last = max(fitting, first + 1)
-            yield slice(first, last), slice(int(self.edges[first]), int(self.edges[last]))
-            first = last
-
-
-_TASKS: WeakKeyDictionary[Block, Tasks] = WeakKeyDictionary()
-
-
-def tasks_of(rows: DeviceRows) -> Tasks:
-    """Return the tasks of all rows of a block that have reports; they are the same in every sweep."""
-    found = _TASKS.get(rows.block)
-    if found is None:
-        found = _TASKS[rows.block] = Tasks.of(rows.block, rows.starts.device)
-    return found
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class _Pass:
-    """A half-sweep over one block, and which of its rows could not be solved so far."""
+    """A half-sweep over one block, and how it stands with its rows."""
 
     rows: DeviceRows
     fixed: Tensor
     solved: Tensor
     sweep: Sweep
+    noise: Tensor
     irregular: Tensor
 
-    def solve(self, tasks: Tasks, precision: Precision) -> None:
-        """Form and solve the equations of some rows, as many at a time as there is memory for."""
-        width = width_of(self.sweep.coordinates)
-        shape = {"stride": self.solved.stride(0), "width": width, "real": precision.real, "again": precision.again}
-        launch = LAUNCHES[width]
-        each = precision.kind.itemsize * width * (width + 1 + _PANEL)
-        most = max(1, self.sweep.memory // each)
+    def leave(self, rows: Tensor) -> None:
+        """Leave rows to others, or to a pass in doubles."""
+        if len(rows):
+            self.irregular.index_fill_(0, rows.long(), 1)
+
+    def solve(self, shares: Shares, precision: Precision) -> None:
+        """Form and solve the equations of all rows, or of those left over, as many at a time as there is memory for.
+
+        Rows with few reports and no ridge are left to doubles: they are solved for the factors and not for a change,
+        which would take errors of single precision away again.
+        """
+        self._solve_many(shares.many, precision)
+        for size, tasks in shares.few:
+            if self.sweep.pull.everywhere or precision.again:
+                self._solve_few(size, tasks, precision)
+            else:
+                self.leave(tasks.solved)
+
+    def _solve_many(self, tasks: Tasks, precision: Precision) -> None:
+        width = self._width
+        launch, most = LAUNCHES[width], self._at_once(width, precision)
         equations = Equations.of(tasks, most, width, precision.kind, self.solved.device)
-        reports, reading = self._reports(tasks), self._reading()
         for run, slots in tasks.runs(most):
-            kernels.accumulate[slots.stop - slots.start, tiles_of(width)](
-                *(slots.start, *reports, self.irregular, *equations[:2]),
-                **shape,
-                **reading,
+            forming.accumulate[slots.stop - slots.start, tiles_of(width)](
+                *(slots.start, *self._reports(tasks), self.irregular, equations.matrices, equations.rights),
+                **self._shape,
+                **self._kinds,
+                real=precision.real,
+                again=precision.again,
                 block=launch.block,
                 num_warps=launch.warps,
                 num_stages=1,
             )
-            kernels.solve[(run.stop - run.start,)](
-                *(run.start, slots.start, tasks.solved, tasks.slot_starts, *equations, self.solved, self.sweep.ridge),
-                *(self.sweep.least, self.rows.starts, self.irregular, self.sweep.free, precision.least_pivot),
+            self._solve_systems(run, slots, tasks, equations, precision, few=False)
+
+    def _solve_few(self, size: int, tasks: Tasks, precision: Precision) -> None:
+        most, reports, free = self._at_once(size, precision), self._reports(tasks), self.sweep.free
+        equations = Equations.of(tasks, most, size, precision.kind, self.solved.device)
+        launch = FEW_LAUNCHES[size]
+        shape = self._shape | {"tile": min(self._width, launch.tile), "size": size, "real": precision.real}
+        for run, slots in tasks.runs(most):
+            relating.relate[(slots.stop - slots.start,)](
+                *(slots.start, *reports, self.irregular, equations.matrices, equations.rights, equations.roots),
+                *(self.sweep.pull.slack, float(self.sweep.pull.everywhere), free),
                 **shape,
-                precision=precision.products,
-                num_warps=launch.solving_warps,
+                **self._kinds,
+                again=precision.again,
+                num_warps=launch.warps,
             )
+            self._solve_systems(run, slots, tasks, equations, precision, few=True)
+            relating.combine[(slots.stop - slots.start,)](
+                *(slots.start, *tasks.segments, self.rows.columns, self.fixed, self.solved, self.irregular),
+                *(equations.rights, equations.roots, self.sweep.pull.slack, free),
+                **shape,
+                num_warps=launch.warps,
+            )
+
+    def _solve_systems(  # noqa: PLR0913 - which, and how
+        self, run: slice, slots: slice, tasks: Tasks, equations: Equations, precision: Precision, *, few: bool
+    ) -> None:
+        size = equations.rights.shape[1]
+        solving.solve[(run.stop - run.start,)](
+            *(
+                run.start,
+                slots.start,
+                tasks.solved,
+                tasks.slot_starts,
+                *equations[:3],
+                self.solved,
+                self.sweep.pull.ridge,
+            ),
+            *(self.irregular, size if few else self.sweep.free, precision.least_pivot),
+            stride=self.solved.stride(0),
+            width=size,
+            real=precision.real,
+            precision=precision.products,
+            again=precision.again,
+            few=few,
+            num_warps=LAUNCHES[size].solving_warps,
+        )
 
     def summarise(self, tasks: Tasks) -> Tensor:
         """Sum up over all rows that were solved."""
         sums = self.sweep.mixture.no_sums(self.solved.device)
-        width = width_of(self.sweep.coordinates)
         parts = torch.empty((len(tasks), len(sums)), dtype=torch.float32, device=self.solved.device)
-        kernels.summarise[(len(tasks),)](
+        summing.summarise[(len(tasks),)](
             *(*self._reports(tasks), self.irregular, parts),
-            **self._reading(),
-            stride=self.solved.stride(0),
-            width=width,
+            **self._shape,
+            **self._kinds,
             block=_SUMMED_AT_ONCE,
-            num_warps=LAUNCHES[width].warps,
+            num_warps=LAUNCHES[self._width].warps,
         )
         found: Tensor = sums + parts.sum(dim=0, dtype=torch.float64)
         return found
 
-    def _reading(self) -> dict[str, Any]:
-        """Return how reports are read, which the kernels are compiled for."""
-        tile = min(width_of(self.sweep.coordinates), _WIDEST_TILE)
-        return {"components": len(self.sweep.mixture), "codes": self.sweep.table is not None, "tile": tile}
+    @property
+    def _width(self) -> int:
+        return int(filled_up(np.array([self.sweep.coordinates]))[0])
+
+    def _at_once(self, size: int, precision: Precision) -> int:
+        return max(1, self.sweep.memory // room_for_slot(size, precision.kind.itemsize))
+
+    @property
+    def _shape(self) -> dict[str, int]:
+        """Return how wide rows of factors are, which the kernels are compiled for."""
+        return {"stride": self.solved.stride(0), "width": self._width, "tile": min(self._width, _WIDEST_TILE)}
+
+    @property
+    def _kinds(self) -> dict[str, Any]:
+        """Return what noise and values are like, which they are compiled for, too."""
+        return {"components": len(self.sweep.mixture), "codes": self.sweep.table is not None}
 
     def _reports(self, tasks: Tasks) -> tuple[Any, ...]:
         rows, table = self.rows, self.rows.values if self.sweep.table is None else self.sweep.table
-        noise = _table_of(self.sweep.mixture, self.solved.device)
-        return *tasks.segments, rows.columns, rows.values, table, rows.centre, self.fixed, self.solved, noise
+        return *tasks.segments, rows.columns, rows.values, table, rows.centre, self.fixed, self.solved, self.noise
 
 
 class Equations(NamedTuple):
-    """Room for the equations of as many tasks as are done at once: matrices, right sides, and inverses of blocks."""
+    """Room for the systems of as many tasks as are done at once: matrices, right sides, inverses of blocks, roots."""
 
     matrices: Tensor
     rights: Tensor
     inverses: Tensor
+    roots: Tensor
 
     @classmethod
     def of(cls, tasks: Tasks, most: int, width: int, kind: torch.dtype, device: torch.device) -> Equations:
         """Make room for the longest run."""
         slots = max((part.stop - part.start for _, part in tasks.runs(most)), default=0)
-        shapes = (slots, width, width), (slots, width), (slots, width, _PANEL)
+        shapes = (slots, width, width), (slots, width), (slots, width, NARROWEST), (slots, width)
         return cls(*(torch.empty(shape, dtype=kind, device=device) for shape in shapes))
-
-
-def width_of(coordinates: int) -> int:
-    """Return the power of two that rows are filled up to."""
-    return max(_PANEL, 1 << (coordinates - 1).bit_length())
 
 
 def tiles_of(width: int) -> int:

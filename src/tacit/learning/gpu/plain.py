@@ -27,11 +27,11 @@ def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) ->
     coordinates, free, mixture = sweep.coordinates, sweep.free, sweep.mixture
     reading = Reading(rows, sweep.table, fixed[:, :coordinates])
     sums, done = mixture.no_sums(solved.device), torch.zeros(len(rows), dtype=torch.bool, device=solved.device)
-    for batch in rows.batches(sweep.least, Cost(coordinates, free, 4, sweep.memory)):
+    for batch in rows.batches(sweep.pull.least, Cost(coordinates, free, 4, sweep.memory)):
         parts = reading.parts(batch, batch.rows)
         own = solved[batch.rows, :coordinates]
         equations = normal_equations(parts, own, free, mixture)
-        change, regular = solve_for_change(equations, own[:, :free], sweep.ridge)
+        change, regular = solve_for_change(equations, own[:, :free], sweep.pull.ridge)
         own[:, :free] += torch.where(regular[:, None], change, 0.0)
         done[batch.rows] = regular
         if sweep.statistics:

@@ -10,14 +10,15 @@ import numpy as np
 from tacit.errors import EngineError
 from tacit.learning.gpu.batches import Cost
 from tacit.learning.gpu.reports import cut, value_bytes
+from tacit.learning.gpu.tasks import room_for_row
 
 if TYPE_CHECKING:
     from tacit.learning.matrix import ReportMatrix, Rows
 
-MOST_BLOCK = 1 << 24  # reports
+MOST_BLOCK = 1 << 26  # reports
 _LEAST_BLOCK = 1 << 10
 _LINE = 16  # floats; rows of factors are a multiple of it
-_TASKS, _TASK_REPORTS = 32, 1 << 11  # bytes that kernels note down of a row, and of every so many reports
+_TASKS, _TASK_REPORTS = 64, 1 << 11  # bytes that kernels note down of a row, and of every so many reports
 _SPARE = 0.05  # of a device's memory: what allocators round up, and the libraries' own
 _MEBIBYTE = 1 << 20
 
@@ -34,6 +35,7 @@ class Plan:
     reports: int
     factors: int
     scratch: int
+    pinned: int
 
     @property
     def need(self) -> int:
@@ -44,16 +46,21 @@ class Plan:
         """Say it in a line."""
         where = "stay there" if self.resident else f"are streamed there, at most {self.most} at a time"
         parts = f"reports {_shown(self.reports)}, factors {_shown(self.factors)}, scratch {_shown(self.scratch)}"
-        return f"on {self.device}: {self.count} reports {where}; {_shown(self.need)} of {_shown(self.limit)} ({parts})"
+        said = f"on {self.device}: {self.count} reports {where}; {_shown(self.need)} of {_shown(self.limit)} ({parts})"
+        return f"{said}, and a copy of {_shown(self.pinned)} in this machine's own memory" if self.pinned else said
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is asked of a plan: rows of so many coordinates, so many arrays of such rows, and scratch memory."""
+    """What is asked of a plan: rows of so many coordinates, so many arrays of such rows, and scratch memory.
+
+    `pins` says that what is streamed is kept where a device can read it by itself, in memory that cannot be swapped.
+    """
 
     coordinates: int
     arrays: int
     scratch: int
+    pins: bool = False
 
     def beside(self, coordinates: int, arrays: int) -> Demand:
         """Ask for that too, if not at the same time."""
@@ -63,11 +70,13 @@ class Demand:
 def foresee(matrix: ReportMatrix, demand: Demand, device: str, limit: int) -> Plan:
     """Plan for reports that stay on the device if they fit, else for blocks as large as fit."""
     usable = int(limit * (1 - _SPARE))
-    plan = _plan(matrix, demand, device, limit, resident=True, most=MOST_BLOCK, scratch=demand.scratch)
+    longest = max(int(rows.counts().max(initial=0)) for rows in (matrix.by_user, matrix.by_item))
+    least = Cost(demand.coordinates, demand.coordinates, 8, 0).least
+    least = max(least, room_for_row(longest, demand.coordinates))
+    most, scratch = MOST_BLOCK, max(demand.scratch, least)
+    plan = _plan(matrix, demand, device, limit, resident=True, most=most, scratch=scratch)
     if plan.need <= usable:
         return plan
-    least = Cost(demand.coordinates, demand.coordinates, 8, 0).least
-    most, scratch = MOST_BLOCK, max(demand.scratch, least)
     while True:
         plan = _plan(matrix, demand, device, limit, resident=False, most=most, scratch=scratch)
         if plan.need <= usable:
@@ -93,7 +102,8 @@ def _plan(  # noqa: PLR0913 - what is tried
     stride = -(-demand.coordinates // _LINE) * _LINE
     copied = max(_largest_block(rows, most)[1] for rows in sides)  # to see how far a block's rows moved
     floats = stride * (demand.arrays * sum(matrix.shape) + copied)
-    return Plan(device, limit, matrix.reports, resident, most, held, 4 * floats, scratch)
+    pinned = sum(map(_bytes, sides)) if demand.pins and not resident else 0
+    return Plan(device, limit, matrix.reports, resident, most, held, 4 * floats, scratch, pinned)
 
 
 def _bytes(rows: Rows) -> int:

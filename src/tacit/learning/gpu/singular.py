@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
-from tacit.learning.gpu.batches import Batch, Cost, batches, runs
+from tacit.learning.gpu.batches import Batch, Cost, Run, batches, runs
 from tacit.learning.gpu.least_norm import solve_symmetric
 from tacit.learning.gpu.plain import Equations, summed, sums_over
 from tacit.learning.gpu.reading import Part, Reading
@@ -26,13 +27,13 @@ def solve(irregular: Tensor, rows: DeviceRows, fixed: Tensor, solved: Tensor, sw
     coordinates, free, mixture = sweep.coordinates, sweep.free, sweep.mixture
     reading = Reading(rows, sweep.table, fixed[:, :coordinates], torch.float64)
     sums = mixture.no_sums(solved.device)
-    for batch, few in _batches(rows, irregular, sweep.least, Cost(coordinates, free, 8, sweep.memory)):
-        which = irregular[batch.rows]
+    for batch, which, few in _batches(rows, irregular, sweep):
         parts = reading.parts(batch, which)
         own = solved[which, :coordinates].double()
-        found = (
-            _least_combination(parts, own, free, mixture) if few else _least_solution(parts, own, sweep.ridge, mixture)
-        )
+        if few:
+            found = _least_combination(parts, own, free, mixture)
+        else:
+            found = _least_solution(parts, own, sweep.pull.ridge, mixture)
         solved[which, :free] = found.float()
         if sweep.statistics:
             own = solved[which, :coordinates].double()
@@ -40,13 +41,21 @@ def solve(irregular: Tensor, rows: DeviceRows, fixed: Tensor, solved: Tensor, sw
     return sums
 
 
-def _batches(rows: DeviceRows, irregular: Tensor, least: int, cost: Cost) -> Iterator[tuple[Batch, bool]]:
-    """Cut the rows into batches; say of each whether it has fewer reports than unknowns."""
+def _batches(rows: DeviceRows, irregular: Tensor, sweep: Sweep) -> Iterator[tuple[Batch, Tensor, bool]]:
+    """Cut the rows into batches; say of each which rows it has, and whether these have fewer reports than unknowns.
+
+    Every batch has a price of its own, whatever is in it: as many rows as memory allows are filled up to the longest.
+    """
+    cost = Cost(sweep.coordinates, sweep.free, 8, sweep.memory)
     counts = rows.block.counts[irregular.cpu().numpy()]
-    enough = counts >= least
     for few in (False, True):
-        among = runs(counts * (enough ^ few), 1)
-        yield from ((batch, few) for batch in batches(among, cost))
+        chosen = np.flatnonzero((counts < sweep.pull.least) == few)
+        among = runs(counts[chosen], 1)
+        longest = max((run.length for run in among), default=0)
+        if longest and len(chosen) * (cost.row + longest * cost.report) <= cost.memory:
+            among = (Run(0, len(chosen), longest),)
+        places = irregular[torch.from_numpy(chosen).to(irregular.device)]
+        yield from ((batch, places[batch.rows], few) for batch in batches(among, cost))
 
 
 def _weighted(part: Part, own: Tensor, free: int, mixture: Components) -> tuple[Tensor, Tensor]:

@@ -5,11 +5,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import torch
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from tacit.learning.gpu.components import Components
     from tacit.learning.gpu.reports import DeviceRows
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pull:
+    """How coordinates that are solved for are pulled to zero, and what follows from that.
+
+    Attributes:
+        ridge: One number for each coordinate.
+        slack: One over the ridge; ones where there is none at all, None where only some coordinates have one.
+        everywhere: Whether there is a ridge on every coordinate.
+        least: Rows with fewer reports are not determined.
+    """
+
+    ridge: Tensor
+    slack: Tensor | None
+    everywhere: bool
+    least: int
+
+    @classmethod
+    def of(cls, ridge: Sequence[float], device: torch.device) -> Pull:
+        """Put a ridge on a device."""
+        everywhere, nowhere = all(each > 0 for each in ridge), not any(each > 0 for each in ridge)
+        numbers = torch.tensor(ridge, dtype=torch.float32, device=device)
+        slack = 1 / numbers if everywhere else torch.ones_like(numbers)
+        return cls(numbers, slack if everywhere or nowhere else None, everywhere, len(ridge) if nowhere else 1)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -18,9 +47,8 @@ class Sweep:
 
     Attributes:
         table: What codes stand for, or None where values are plain numbers.
-        coordinates: How many coordinates take part in products.
-        ridge: One number for each coordinate that is solved for, which are the first.
-        least: Rows with fewer reports are not determined, and not to be solved.
+        coordinates: How many coordinates take part in products; those that are solved for are the first.
+        pull: The ridge on these.
         mixture: The noise.
         statistics: Whether to sum up what Eq. 9 and Eq. 6 need, at the new factors.
         memory: How many bytes may be used beside what is given.
@@ -28,8 +56,7 @@ class Sweep:
 
     table: Tensor | None
     coordinates: int
-    ridge: Tensor
-    least: int
+    pull: Pull
     mixture: Components
     statistics: bool
     memory: int
@@ -37,7 +64,7 @@ class Sweep:
     @property
     def free(self) -> int:
         """How many coordinates are solved for."""
-        return len(self.ridge)
+        return len(self.pull.ridge)
 
 
 class HalfSweep(Protocol):

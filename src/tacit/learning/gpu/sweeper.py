@@ -19,19 +19,20 @@ if TYPE_CHECKING:
     from tacit.learning.factors import Ridge
     from tacit.learning.gpu.factors import GpuFactors
     from tacit.learning.gpu.reports import DeviceReports, DeviceRows
-    from tacit.learning.gpu.sweep import HalfSweep
+    from tacit.learning.gpu.sweep import HalfSweep, Pull
     from tacit.learning.mixture import MixtureStatistics, NoiseMixture
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class GpuSweeper:
-    """What both half-sweeps of a fit share: the reports, less `mean`, the factors and the ridge."""
+    """What both half-sweeps of a fit share: the reports, less `mean`, the factors, the ridge and its `pull` there."""
 
     reports: DeviceReports
     factors: GpuFactors
     table: Tensor | None
     mean: float
     ridge: Ridge
+    pull: Pull
     half_sweep: HalfSweep
     memory: int
 
@@ -64,17 +65,8 @@ class GpuSweeper:
         return self.factors.penalty(self.ridge)
 
     def _sweep(self, mixture: NoiseMixture, *, statistics: bool) -> Sweep:
-        rank, offsets = self.factors.rank, self.factors.offsets
-        every = [self.ridge.factors] * rank + [self.ridge.offsets] * offsets
-        return Sweep(
-            table=self.table,
-            coordinates=rank + 2 * offsets,
-            ridge=torch.tensor(every, dtype=torch.float32, device=self.reports.device),
-            least=1 if any(ridge > 0 for ridge in every) else len(every),
-            mixture=Components.of(mixture),
-            statistics=statistics,
-            memory=self.memory,
-        )
+        coordinates = self.factors.rank + 2 * self.factors.offsets
+        return Sweep(self.table, coordinates, self.pull, Components.of(mixture), statistics, self.memory)
 
     def _solve(self, rows: DeviceRows, fixed: Tensor, own: Tensor, sweep: Sweep) -> Tensor:
         sums, irregular = self.half_sweep(rows, fixed, own, sweep)

@@ -1,0 +1,143 @@
+"""Solving systems: a symmetric matrix a row, factorised in panels."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from tacit.learning.gpu.kernels.reading import own_factors
+
+PANEL = tl.constexpr(16)
+
+# How it stands with a row: done, not to be trusted, or solved for its reports and not yet for its factors.
+DONE = tl.constexpr(0)
+IRREGULAR = tl.constexpr(1)
+SOLVED = tl.constexpr(2)
+
+
+@triton.jit
+def _inverted(block, begun, least_pivot):
+    """Invert a small system in place by Gauss and Jordan; return also whether all pivots were large enough."""
+    at = tl.arange(0, PANEL)
+    pivots = begun
+    for k in range(PANEL):
+        in_line, in_column = (at == k)[:, None], (at == k)[None, :]
+        line = tl.sum(tl.where(in_line, block, 0.0), axis=0)
+        column = tl.sum(tl.where(in_column, block, 0.0), axis=1)
+        pivot = tl.sum(tl.where(at == k, line, 0.0), axis=0)
+        pivots = tl.where(at == k, pivot, pivots)
+        inverse = 1.0 / pivot
+        rest = block - (column * inverse)[:, None] * line[None, :]
+        rest = tl.where(in_column, -(column * inverse)[:, None], rest)
+        block = tl.where(in_line, tl.where(in_column, inverse, (line * inverse)[None, :]), rest)
+    return block, tl.min((pivots > least_pivot * begun).to(tl.int32), axis=0)
+
+
+@triton.jit
+def _panel(matrices, slots, pull, free, panel, width: tl.constexpr, real: tl.constexpr):
+    """Add up the columns of a row's segments from `panel` on, as many as a panel has, with the ridge."""
+    at, within = tl.arange(0, width), tl.arange(0, PANEL)
+    down, along = at[:, None], panel + within[None, :]
+    below = (down >= panel) & (down < free) & (along < free)
+    found = tl.zeros([width, PANEL], dtype=real)
+    for _ in range(slots):
+        found += tl.load(matrices + down * width + along, mask=below, other=0.0)
+        matrices += width * width  # step by step: the product could pass 2^31
+    return found + tl.where(down == along, pull[:, None], 0.0)
+
+
+@triton.jit
+def _substituted(matrices, inverses, right, width: tl.constexpr):
+    """Go back through the panels of a factorised matrix, from the last but one."""
+    at, within = tl.arange(0, width), tl.arange(0, PANEL)
+    for behind in range(PANEL, width, PANEL):
+        panel = width - PANEL - behind
+        below = at[:, None] >= panel + PANEL
+        left = tl.load(matrices + at[:, None] * width + panel + within[None, :], mask=below, other=0.0)
+        inverse = tl.load(inverses + panel * PANEL + within[:, None] * PANEL + within[None, :])
+        taken = tl.sum(inverse * tl.sum(left * right[:, None], axis=0)[None, :], axis=1)
+        right -= tl.sum(tl.where(at[None, :] == panel + within[:, None], taken[:, None], 0.0), axis=0)
+    return right
+
+
+@triton.jit
+def solve(
+    first,
+    first_slot,
+    rows,
+    slot_starts,
+    matrices,
+    rights,
+    inverses,
+    solved,
+    ridge,
+    irregular,
+    free,
+    least_pivot,
+    stride: tl.constexpr,
+    width: tl.constexpr,
+    real: tl.constexpr,
+    precision: tl.constexpr,
+    again: tl.constexpr,
+    few: tl.constexpr,
+):
+    """Solve one row for the change of its factors; a row that cannot be trusted is marked and left as it is.
+
+    A row of `few` reports is a system of its own, solved where its right side is.
+
+    The matrix is factorised as L D L' by panels, D being block-diagonal: of every panel its columns of L D, which take
+    the place of the matrix's, and the inverse of its block of D are kept.
+    """
+    place = first + tl.program_id(0).to(tl.int64)
+    row = tl.load(rows + place).to(tl.int64)
+    if again:  # noqa: SIM102 - decided when the kernel is compiled, unlike the other
+        if tl.load(irregular + row) == DONE:
+            return
+    slot, last = tl.load(slot_starts + place), tl.load(slot_starts + place + 1)
+    matrices += (slot - first_slot) * width * width
+    rights += (slot - first_slot) * width
+    inverses += (slot - first_slot) * width * PANEL
+    slots = (last - slot).to(tl.int32)
+    at, within = tl.arange(0, width), tl.arange(0, PANEL)
+    across = within[:, None] * PANEL + within[None, :]
+    own, pull = tl.zeros([width], dtype=real), tl.zeros([width], dtype=real)
+    if not few:
+        own = own_factors(solved, row, 0, stride, width).to(real)
+        pull = tl.load(ridge + at, mask=at < free, other=1.0).to(real)
+    right = -pull * own
+    for part in range(slots):
+        right += tl.load(rights + part * width + at)
+    right = tl.where(at < free, right, 0.0)
+    regular = 1
+    for panel in range(0, width, PANEL):
+        in_panel = at[None, :] == panel + within[:, None]
+        found = _panel(matrices, slots, pull, free, panel, width, real)
+        begun = tl.sum(tl.where(at[:, None] == panel + within[None, :], found, 0.0), axis=0)
+        for before in range(0, panel, PANEL):
+            below = at[:, None] >= panel
+            left = tl.load(matrices + at[:, None] * width + before + within[None, :], mask=below, other=0.0)
+            here = tl.load(matrices + (panel + within)[:, None] * width + before + within[None, :])
+            inverse = tl.load(inverses + before * PANEL + across)
+            share = tl.dot(here, inverse, input_precision=precision, out_dtype=real)
+            found -= tl.dot(left, tl.trans(share), input_precision=precision, out_dtype=real)
+        tl.debug_barrier()  # all segments' columns are read before the first is overwritten
+        tl.store(matrices + at[:, None] * width + panel + within[None, :], found, mask=at[:, None] >= panel)
+        tl.debug_barrier()
+        square = tl.load(matrices + (panel + within)[:, None] * width + panel + within[None, :])
+        inverse, fine = _inverted(square, begun, least_pivot)
+        regular &= fine
+        tl.store(inverses + panel * PANEL + across, inverse)
+        tl.debug_barrier()  # the next panel reads it
+        part_of_right = tl.sum(tl.where(in_panel, right[None, :], 0.0), axis=1)
+        scaled = tl.sum(inverse * part_of_right[None, :], axis=1)
+        reduced = right - tl.sum(found * scaled[None, :], axis=1)
+        kept = tl.sum(tl.where(in_panel, scaled[:, None], 0.0), axis=0)
+        right = tl.where(at < panel, right, tl.where(at < panel + PANEL, kept, reduced))
+    tl.debug_barrier()
+    right = _substituted(matrices, inverses, right, width)
+    if few:
+        tl.store(rights + at, right)
+        tl.store(irregular + row, tl.where(regular == 1, SOLVED, IRREGULAR).to(tl.int8))
+    else:
+        tl.store(irregular + row, tl.where(regular == 1, DONE, IRREGULAR).to(tl.int8))
+        tl.store(solved + row * stride + at, (own + right).to(tl.float32), mask=at < regular * free)
