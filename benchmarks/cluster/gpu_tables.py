@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 MEMORY = 139 << 30  # of an H200, as PyTorch finds it
 # As in tacit.learning.gpu.plan: what stays free, what kernels note down, and room for batches.
-_SPARE, _SCRATCH = 0.05, 1 << 29
-_REPORT = 2 * 5 + 2 * 32 / 2048
-_ROW = 8 + 32
+_SPARE, _SCRATCH = 0.05, 1 << 29  # what is left of it where reports would not fit otherwise
+_REPORT = 2 * 5 + 2 * 64 / 2048
+_ROW = 8 + 64
 
 
 def iterations(record: Record) -> str:
@@ -25,17 +25,18 @@ def iterations(record: Record) -> str:
         [
             f"{run['ratings'] / 1e6:,.4g} M",
             str(run["rank"]),
+            str(run["ridge"]),
             *(f"{run[way]['ms']:,.1f}" for way in ("fused", "plain")),
             f"{run['floor']['overlapped']:,.1f}",
             f"{run['times_floor']:.1f}",
         ]
-        for run in sorted(record["runs"], key=lambda run: (run["ratings"], run["rank"]))
+        for run in sorted(record["runs"], key=lambda run: (run["ratings"], run["rank"], -run["ridge"]))
     ]
-    head = ["ratings", "rank", "fused kernels, ms", "plain PyTorch, ms", "floor, ms", "fused / floor"]
-    apart = max(run["likelihoods_apart"] for run in record["runs"])
+    head = ["ratings", "rank", "ridge", "fused kernels, ms", "plain PyTorch, ms", "floor, ms", "fused / floor"]
+    apart = max(run["likelihoods_apart"] for run in record["runs"] if run["ridge"])
     told = (
         f"{record['device']}, PyTorch {record['torch']}, Triton {record['triton']}, medians of one run on"
-        f" {record['date']}; the two ways' likelihoods are at most {apart:.1e} apart, relatively."
+        f" {record['date']}; with a ridge, the two ways' likelihoods are at most {apart:.1e} apart, relatively."
     )
     return f"{table(head, rows)}\n\n{told}"
 
@@ -72,7 +73,9 @@ def _row_bytes(rank: int) -> int:
 
 def _seconds(runs: list[Record], largest: Record, rank: int) -> float | None:
     """Return the seconds of the largest world at another rank, by the ratio of ranks in a smaller one."""
-    small = {run["rank"]: run["fused"]["best_ms"] for run in runs if run["ratings"] < largest["ratings"]}
+    small = {
+        run["rank"]: run["fused"]["best_ms"] for run in runs if run["ridge"] and run["ratings"] < largest["ratings"]
+    }
     if rank not in small or largest["rank"] not in small:
         return None
     return float(largest["fused"]["ms"] / 1e3 * small[rank] / small[largest["rank"]])

@@ -239,6 +239,22 @@ def test_a_plan_keeps_within_its_limit_and_says_what_it_is(symbols: ReportMatrix
     assert "stay there" in plan.describe()
 
 
+def test_a_plan_has_room_for_the_longest_row_and_says_what_is_pinned() -> None:
+    people = 600_000
+    users, items = np.arange(people + 3), np.zeros(people + 3, dtype=np.int64)
+    items[people:], users[people:] = [1, 2, 3], [0, 1, 2]
+    matrix = ReportMatrix.of_values(users % people, items, np.ones(len(users)), STARS)
+    plan = foresee(matrix, Demand(250, 1, 1 << 20), "this one", 1 << 34)
+    assert plan.scratch >= 256 * 8 * 256 * 256  # matrices of 256 segments in doubles
+    assert plan.resident
+    assert "own memory" not in plan.describe()
+    streamed = foresee(matrix, Demand(8, 1, 1 << 20, pins=True), "this one", 95 << 20)
+    assert not streamed.resident
+    assert streamed.pinned > 2 * 8 * people
+    assert "streamed there" in streamed.describe()
+    assert f"a copy of {streamed.pinned / (1 << 20):.1f} MiB in this machine's own memory" in streamed.describe()
+
+
 def test_too_little_memory_is_refused_in_a_line_with_need_limit_and_remedy(
     plain_numbers: ReportMatrix, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,6 +24,7 @@ from tacit.learning.gpu.components import Components
 from tacit.learning.gpu.least_norm import solve_symmetric
 from tacit.learning.gpu.reports import Block, DeviceRows, cut
 from tacit.learning.gpu.sweep import Pull, Sweep
+from tacit.learning.gpu.tasks import Shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -301,6 +302,53 @@ def test_fused_kernels_read_all_kinds_of_noise_and_values(fused: ModuleType, com
     problem, centre = Problem(4, ridge=0.1, kind=kind, counts=[50, 30, 9]), 3.3 if kind is np.float32 else 0.0
     found = problem.solve(MIXTURES[components], centre=centre, half_sweep=fused.half_sweep)
     problem.assert_same(found, *problem.by_the_twin(MIXTURES[components], centre=centre))
+
+
+@shortened
+@pytest.mark.parametrize("few", ["one ridge", "several", "not everywhere", "none"])
+@pytest.mark.parametrize("wide", [False, True])
+def test_fused_kernels_take_rows_of_few_reports_as_smaller_systems(
+    fused: ModuleType, monkeypatch: pytest.MonkeyPatch, few: str, wide: bool
+) -> None:
+    if wide:
+        monkeypatch.setattr(fused, "FEW_LAUNCHES", {size: fused.FewLaunch(16, 1) for size in fused.FEW_LAUNCHES})
+    problem = Problem(70, ridge=0.0 if few == "none" else 0.3, offsets=True, counts=[150, 70, 65, 33, 17, 16, 2, 1])
+    if few == "several":
+        problem.ridge[::3] = 0.05
+    if few == "not everywhere":
+        problem.ridge[-1] = 0.0
+    found = problem.solve(half_sweep=fused.half_sweep)
+    problem.assert_same(found, *problem.by_the_twin())
+    assert not found.irregular
+
+
+@shortened
+def test_fused_kernels_leave_to_others_what_is_too_large_for_that(
+    fused: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.learning.gpu.tasks.MOST_FEW", 16)
+    problem = Problem(40, ridge=0.0, counts=[90, 39, 17, 16, 3])
+    found = problem.solve(half_sweep=fused.half_sweep)
+    assert found.irregular == [1, 2]
+    problem.assert_same(found, *problem.by_the_twin())
+    ridged = Problem(40, ridge=0.3, counts=[90, 39, 17, 16, 3])
+    found = ridged.solve(half_sweep=fused.half_sweep)
+    assert not found.irregular
+    ridged.assert_same(found, *ridged.by_the_twin())
+
+
+@pytest.mark.parametrize(("few_below", "least"), [(0, 1), (30, 1), (30, 30), (200, 200), (200, 1)])
+def test_every_row_with_reports_is_shared_out_once(few_below: int, least: int) -> None:
+    counts = np.concatenate([np.arange(0, 190, 3), [0, 5000, 3_000_000, 40_000_000]])
+    shares = Shares.of(Block(0, len(counts), counts), few_below, least, torch.device("cpu"))
+    few = [row for _, tasks in shares.few for row in tasks.solved.tolist()]
+    assert sorted([*shares.many.solved.tolist(), *few, *shares.left.tolist()]) == np.flatnonzero(counts).tolist()
+    assert all(size / 2 < max(counts[row], 9) <= size for size, tasks in shares.few for row in tasks.solved.tolist())
+    assert all(counts[row] < few_below for row in few)
+    assert all(counts[row] < least for row in shares.left.tolist())
+    assert int((shares.every.ends - shares.every.starts).sum()) == counts.sum()
+    assert int((shares.every.ends - shares.every.starts).max()) <= SEGMENT
+    assert len(shares.every) <= 63 + 3 + 256 + -(-40_000_000 // SEGMENT)
 
 
 @shortened

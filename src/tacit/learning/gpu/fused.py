@@ -39,8 +39,8 @@ LAUNCHES = {
     16: Launch(32, 1, 1),
     32: Launch(16, 1, 1),
     64: Launch(32, 4, 1),
-    128: Launch(32, 8, 2),
-    256: Launch(32, 8, 4),
+    128: Launch(32, 8, 1),
+    256: Launch(32, 8, 2),
     512: Launch(32, 8, 4),
 }
 

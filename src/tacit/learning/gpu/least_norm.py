@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _LEAST_PIVOT = 1e-10
 # Above this one, nothing is lost by taking pivots as they come.
 _CERTAIN_PIVOT = 1e-5
+# Rows times the cube of their unknowns: so little is done by a processor before a GPU is told all steps of it.
+_SMALL = 1 << 24
 
 
 def solve_symmetric(matrix: Tensor, right: Tensor) -> Tensor:
@@ -24,7 +26,9 @@ def solve_symmetric(matrix: Tensor, right: Tensor) -> Tensor:
     found = torch.cholesky_solve(right[:, :, None], lower).squeeze(-1)
     left = torch.nonzero(~certain).squeeze(-1)
     if len(left):
-        found[left] = _least_norm(matrix[left], right[left])
+        size, place = len(left) * matrix.shape[1] ** 3, matrix.device
+        where = torch.device("cpu") if size <= _SMALL else place
+        found[left] = _least_norm(matrix[left].to(where), right[left].to(where)).to(place)
     return found
 
 

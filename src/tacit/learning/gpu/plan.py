@@ -20,6 +20,7 @@ _LEAST_BLOCK = 1 << 10
 _LINE = 16  # floats; rows of factors are a multiple of it
 _TASKS, _TASK_REPORTS = 64, 1 << 11  # bytes that kernels note down of a row, and of every so many reports
 _SPARE = 0.05  # of a device's memory: what allocators round up, and the libraries' own
+_TIGHTER = 4  # times less scratch memory is still enough to keep a device busy, and better than to stream reports
 _MEBIBYTE = 1 << 20
 
 
@@ -74,9 +75,10 @@ def foresee(matrix: ReportMatrix, demand: Demand, device: str, limit: int) -> Pl
     least = Cost(demand.coordinates, demand.coordinates, 8, 0).least
     least = max(least, room_for_row(longest, demand.coordinates))
     most, scratch = MOST_BLOCK, max(demand.scratch, least)
-    plan = _plan(matrix, demand, device, limit, resident=True, most=most, scratch=scratch)
-    if plan.need <= usable:
-        return plan
+    for tight in (scratch, max(scratch // _TIGHTER, least)):
+        plan = _plan(matrix, demand, device, limit, resident=True, most=most, scratch=tight)
+        if plan.need <= usable:
+            return plan
     while True:
         plan = _plan(matrix, demand, device, limit, resident=False, most=most, scratch=scratch)
         if plan.need <= usable:
