@@ -164,7 +164,7 @@ def test_factors_are_sent_whole_up_to_a_limit(layout: Layout) -> None:
     enough, too_little = SparkEngine(layout, size), SparkEngine(layout, size - 1)
     assert enough.prepare(options) == "factors take 0 MB, here and in every worker"
     assert too_little.prepare(options) == "factors take 0 MB and stay on the cluster; at the end they come here"
-    assert too_little.prepare(ChannelMfOptions()).endswith("here and in every worker")
+    assert too_little.prepare(ChannelMfOptions()).endswith("and stay here; workers get the rows they need")
     assert enough.versions()["plan"] == ""
     pair = random_pair(enough.summary, 3, offsets=False, rng=np.random.default_rng(0))
     enough.sweeper(pair, 0.0, Ridge(0.1))

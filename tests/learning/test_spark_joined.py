@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import EngineError
-from tacit.learning import MfAlsOptions, MogMfOptions, ReportMatrix, read_reports
+from tacit.learning import ChannelMfOptions, MfAlsOptions, MogMfOptions, ReportMatrix, fit_with, read_reports
 from tacit.learning.factors import FactorPair, Ridge, random_pair
 from tacit.learning.local_engine import LocalEngine
 from tacit.learning.loop import Conduct
@@ -131,6 +131,32 @@ def test_a_fit_of_mog_mf_gives_what_the_broadcast_plan_does(layout: Layout, matr
     np.testing.assert_allclose(
         [each.likelihood for each in trace.iterations], [each.likelihood for each in expected.iterations], rtol=1e-5
     )
+
+
+def test_a_fit_of_channel_mf_gives_what_the_broadcast_plan_does(
+    spark: SparkSession, layout: Layout, matrix: ReportMatrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined, "_WAVE_BYTES", 3000)  # so that rows go in several waves
+    options, before = ChannelMfOptions(rank=2, pattern=False, iterations=2), written_down(spark)
+    relayed, whole = SparkEngine(layout, largest_broadcast=0), SparkEngine(layout)
+    here, there = (fit_with(engine, options, np.random.default_rng(4), seed=4) for engine in (relayed, whole))
+    for name in ("user_factors", "item_factors"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
+    assert [each.objective for each in here.trace.iterations] == [each.objective for each in there.trace.iterations]
+    assert (here.provenance.versions["plan"], there.provenance.versions["plan"]) == ("joined", "broadcast")
+    dense = np.random.default_rng(6).standard_normal((matrix.shape[1], 7)).astype(np.float32)
+    expected = LocalEngine(matrix, 1).row_sums(dense, by_item=False)
+    np.testing.assert_array_equal(relayed.row_sums(dense, by_item=False), expected)
+    relayed.close()
+    assert written_down(spark) <= before
+
+
+def written_down(spark: SparkSession) -> set[str]:
+    context: Any = spark.sparkContext
+    folder = context.getCheckpointDir()
+    if folder is None:
+        return set()
+    return {path.name for path in Path(folder.removeprefix("file:")).glob("rdd-*")}
 
 
 @pytest.mark.parametrize("offsets", [False, True])

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tacit.learning.matrix import Rows
     from tacit.learning.options import Options
     from tacit.learning.spark.layout import Layout
+    from tacit.learning.spark.relay import Relay
 
     Floats = NDArray[np.float32]
 
@@ -54,8 +55,10 @@ class SparkEngine:
             rank += 2 * min(MOST_PLACES, options.dimensions) * options.pattern
         size = padded(np.zeros((1, rank))).nbytes * sum(self.summary.shape)
         told = f"factors take {size / 1e6:,.0f} MB"
-        if self.plan(size) == "broadcast" or isinstance(options, ChannelMfOptions):
+        if self.plan(size) == "broadcast":
             return f"{told}, here and in every worker"
+        if isinstance(options, ChannelMfOptions):
+            return f"{told} and stay here; workers get the rows they need"
         return f"{told} and stay on the cluster; at the end they come here"
 
     def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> Sweeper:
@@ -64,24 +67,32 @@ class SparkEngine:
         self._plans.add(plan)
         if plan == "broadcast":
             return BroadcastSweeper(self.layout, BroadcastFactors(self._context, pair), mean, ridge, self._threads)
-        if self._joined is None:
-            self._joined = JoinedPlan(self.layout, self._threads)
-        return self._joined.sweeper(pair, mean, ridge)
+        return self._joined_plan().sweeper(pair, mean, ridge)
 
     def plan(self, size: int) -> str:
         """Say how factors of so many bytes travel: `broadcast` whole, or `joined` with the reports that need them."""
         return "broadcast" if size <= self.largest_broadcast else "joined"
 
+    def _joined_plan(self) -> JoinedPlan:
+        if self._joined is None:
+            self._joined = JoinedPlan(self.layout, self._threads)
+        return self._joined
+
+    def _route(self, size: int) -> Relay | None:
+        """Choose how rows of so many bytes get from the driver to chunks."""
+        plan = self.plan(size)
+        self._plans.add(plan)
+        return None if plan == "broadcast" else self._joined_plan().relay
+
     def posterior_sweeper(self, table: Floats | None, weights: Floats, centre: float) -> SparkPosteriorSweeper:  # noqa: ARG002 - reports are symbols here
         """Read symbols through a table."""
         if table is None:
             raise ModelError("reports on Spark are symbols, and were to be read as plain numbers; use the engine local")
-        self._plans.add("broadcast")
-        return SparkPosteriorSweeper(self.layout, table, weights, self._threads)
+        return SparkPosteriorSweeper(self.layout, self._route, table, weights, self._threads)
 
     def row_sums(self, dense: Floats, *, by_item: bool) -> Floats:
         """Sum the rows of `dense` that each user or item has reports with."""
-        return sums_of_rows(self.layout, dense, self._threads, by_item=by_item)
+        return sums_of_rows(self.layout, self._route, dense, self._threads, by_item=by_item)
 
     def rated(self) -> Rows:
         """Gather which items each user reported on."""

@@ -88,9 +88,9 @@ def links_to(side: SideLayout, other: SideLayout) -> RDD[tuple[int, Links]]:
     return needs.mapPartitionsWithIndex(_linked, preservesPartitioning=True)
 
 
-def sent(links: RDD[tuple[int, Links]], seats: RDD[tuple[int, Seat]], chunks: int) -> RDD[tuple[int, Sent]]:
-    """Send rows to the so many chunks of the other side; links and factors of a chunk are in one place already."""
-    return links.union(seats).mapPartitions(_sending).partitionBy(chunks)
+def sent(links: RDD[tuple[int, Links]], rows: RDD[tuple[int, Any]], chunks: int) -> RDD[tuple[int, Sent]]:
+    """Send rows to the so many chunks of the other side; links and rows of a chunk are in one place already."""
+    return links.union(rows).mapPartitions(_sending).partitionBy(chunks)
 
 
 def _home_of(rows: Rows) -> Home:
@@ -114,14 +114,14 @@ def _number(need: tuple[int, Any]) -> int:
     return need[0]
 
 
-def _sending(records: Iterable[tuple[int, Links | Seat]]) -> Iterator[tuple[int, Sent]]:
-    sender, found = _by_kind(records)
-    (links,), (seat,) = found[Links], found[Seat]
+def _sending(records: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Sent]]:
+    sender, found = by_kind(records)
+    (links,), ((own,),) = found.pop(Links), found.values()
     for receiver, places in links.needed:
-        yield receiver, Sent(sender, seat.rows[places])
+        yield receiver, Sent(sender, own.rows[places])
 
 
-def _by_kind(records: Iterable[tuple[int, Any]]) -> tuple[int, dict[type, list[Any]]]:
+def by_kind(records: Iterable[tuple[int, Any]]) -> tuple[int, dict[type, list[Any]]]:
     """Sort what is in a partition, which is all of one chunk, by what it is; return also the chunk's number."""
     found: dict[type, list[Any]] = {}
     numbers = set()
@@ -146,7 +146,7 @@ class Solving:
 
     def __call__(self, records: Iterable[tuple[int, Seat | Sent | Home]]) -> Iterator[tuple[int, Seat]]:
         """Return the new factors of a chunk, given the old ones, its reports and the rows that came in."""
-        chunk, found = _by_kind(records)
+        chunk, found = by_kind(records)
         (home,), (seat,) = found[Home], found[Seat]
         yield chunk, self._solved(home.rows, seat.rows, self._held(found[Sent]))
 

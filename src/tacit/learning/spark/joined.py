@@ -21,11 +21,12 @@ from tacit.learning.kernels import padded
 from tacit.learning.spark.broadcast import total
 from tacit.learning.spark.exchange import Home, Links, Seat, SeatSums, Solving, homes_of, links_to, sent
 from tacit.learning.spark.layout import kept
+from tacit.learning.spark.relay import Relay
 from tacit.learning.spark.session import failures_in_one_line
 from tacit.learning.spark.written import Checkpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
     from pyspark import RDD, SparkContext
@@ -64,6 +65,26 @@ class JoinedSide:
                 yield range(first, chunk + 1)
                 first = chunk + 1
 
+    def send(self, rows: Floats, make: Callable[[Floats], Any], checkpoints: Checkpoints) -> RDD[tuple[int, Any]]:
+        """Put the driver's rows where their chunks are; they are written down, so that Java need not remember them."""
+        context, waves = self.homes.context, []
+        for wave in self.waves(rows[0].nbytes):
+            parts = [(chunk, rows[slice(*self.ends[chunk])]) for chunk in wave]
+            made = context.parallelize(parts, len(parts)).mapValues(make)
+            checkpoints.write(made)
+            with failures_in_one_line():
+                made.count()
+            waves.append(made)
+        return context.union(waves).partitionBy(len(self.ends))
+
+    def brought(self, chunks: RDD[tuple[int, Any]], row_bytes: int) -> Iterator[tuple[slice, Any]]:
+        """Bring what chunks have to the driver: where each one's rows are, and what it has, in their order."""
+        context = chunks.context
+        for wave in self.waves(row_bytes):
+            with failures_in_one_line():
+                found = dict(context.runJob(chunks, _listed, list(wave)))
+            yield from ((slice(*self.ends[chunk]), found[chunk]) for chunk in wave)
+
 
 class JoinedPlan:
     """What all fits to the same reports share: who needs whose rows."""
@@ -79,6 +100,11 @@ class JoinedPlan:
         """Start alternating sweeps from these factors."""
         factors = JoinedFactors(self._context, self._sides, pair)
         return JoinedSweeper(factors, self._symbol_values - np.float32(mean), ridge, ridge.of(pair), self._threads)
+
+    @property
+    def relay(self) -> Relay:
+        """The way of rows that stay with the driver."""
+        return Relay(self._context, self._sides)
 
     def close(self) -> None:
         """Let the cluster forget it."""
@@ -113,11 +139,9 @@ class JoinedFactors:
         for by_item, rows in ((False, pair.users), (True, pair.items)):
             packed = rows[:, : pair.coordinates].copy()
             self._exchange_offsets(packed, exchange=by_item)
-            side = self._sides[by_item]
-            waves = [self._sent(packed, side.ends, wave) for wave in side.waves(packed[0].nbytes)]
+            made = self._sides[by_item].send(packed, _Seated(self.rank, self.offsets), self._checkpoints)
             # The last step lays them out in the way of what is solved for.
-            placed = self._context.union(waves).partitionBy(len(side.ends)).mapValues(_as_it_is)
-            self._replace(placed, by_item=by_item, write=False)
+            self._replace(made.mapValues(_as_it_is), by_item=by_item, write=False)
         self._checkpoints.forget_older()
 
     def solve(self, work: Solving, *, by_item: bool, write: bool) -> list[SeatSums]:
@@ -144,22 +168,11 @@ class JoinedFactors:
         self._seats[by_item] = seats
         self.sums[by_item] = [found[chunk] for chunk in range(len(found))]
 
-    def _sent(self, rows: Floats, ends: list[tuple[int, int]], wave: range) -> RDD[tuple[int, Seat]]:
-        parts = [(chunk, rows[slice(*ends[chunk])]) for chunk in wave]
-        seats = self._context.parallelize(parts, len(parts)).mapValues(_Seated(self.rank, self.offsets))
-        self._checkpoints.write(seats)
-        with failures_in_one_line():
-            seats.count()
-        return seats
-
     def _brought(self, *, by_item: bool) -> Floats:
         side, coordinates = self._sides[by_item], self.rank + 2 * self.offsets
         rows = padded(np.zeros((side.ends[-1][1], coordinates), dtype=np.float32))
-        for wave in side.waves(4 * coordinates):
-            with failures_in_one_line():
-                found = self._context.runJob(self._seats[by_item], _listed, list(wave))
-            for chunk, seat in found:
-                rows[slice(*side.ends[chunk]), :coordinates] = seat.rows
+        for here, seat in side.brought(self._seats[by_item], 4 * coordinates):
+            rows[here, :coordinates] = seat.rows
         self._exchange_offsets(rows, exchange=by_item)
         return rows
 
@@ -236,8 +249,8 @@ def _sums_of(seat: Seat) -> SeatSums:
     return seat.sums
 
 
-def _listed(seats: Iterable[tuple[int, Seat]]) -> list[tuple[int, Seat]]:
-    return list(seats)
+def _listed(chunks: Iterable[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    return list(chunks)
 
 
 def _forget(context: SparkContext, seats: dict[bool, RDD[Any]], checkpoints: Checkpoints) -> None:

@@ -1,0 +1,82 @@
+"""Work on chunks with rows of the driver's that are too many to be sent to every worker: each gets those it needs.
+
+Rows go to the cluster in waves, by way of the checkpoint folder; there chunks send each other what they need, as in the
+joined plan, and what comes of it returns in waves. So Java never holds all of it in one place.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.learning.spark.exchange import Home, Sent, by_kind, sent
+from tacit.learning.spark.written import Checkpoints
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from numpy.typing import NDArray
+    from pyspark import SparkContext
+
+    from tacit.learning.matrix import Rows
+    from tacit.learning.spark.joined import JoinedSide
+
+    Floats = NDArray[np.float32]
+    Work = Callable[[Rows, Floats, Floats], Any]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lot:
+    """Rows of one chunk, as the driver sent them."""
+
+    rows: Floats
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Relay:
+    """The sides of a joined plan, users' and items', and the cluster they are on."""
+
+    context: SparkContext
+    sides: dict[bool, JoinedSide]
+
+    def each(self, work: Work, held: Floats, own: Floats, *, by_item: bool) -> Iterator[tuple[slice, Any]]:
+        """Do something with every chunk of a side; return where its rows are and what came of it, in their order.
+
+        Work gets a chunk's reports, whose columns are places among the rows of the other side that it needs, these
+        rows of `held`, and the chunk's own rows of `own`.
+        """
+        side, other = self.sides[by_item], self.sides[not by_item]
+        with _checkpoints(self.context) as written:
+            came = sent(other.links, other.send(held, Lot, written), len(side.ends))
+            gathered: Any = self.context.union([side.send(own, Lot, written), came, side.homes])
+            found = gathered.mapPartitions(_Working(work), preservesPartitioning=True)
+            yield from side.brought(found, own[0].nbytes + held[0].nbytes)
+
+
+@contextmanager
+def _checkpoints(context: SparkContext) -> Iterator[Checkpoints]:
+    made = Checkpoints(context)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Working:
+    """Works on one chunk, in a worker, once all is there."""
+
+    work: Work
+
+    def __call__(self, records: Iterable[tuple[int, Home | Lot | Sent]]) -> Iterator[tuple[int, Any]]:
+        chunk, found = by_kind(records)
+        (home,), (own,) = found[Home], found[Lot]
+        came = sorted(found[Sent], key=_sender)
+        yield chunk, self.work(home.rows, np.concatenate([each.rows for each in came]), own.rows)
+
+
+def _sender(came: Sent) -> int:
+    return came.sender
