@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from sqlalchemy import text
 
 from tacit.errors import InvalidInputError, ReportError, StoreError
 from tacit.learning import ReportMatrix
 from tacit.learning.reports import Alphabet
 from tacit.privacy.policy import Policy
 from tacit.provider.store import Batch, Item, ReportStore, ranges
-from tacit.provider.store.ranges import DeviceRange, StoredPart, device_ranges, read_range
+from tacit.provider.store.ranges import DeviceRange, StoredPart, device_ranges
 from tacit.provider.store.writing import GroupWriter, Said
 
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ def filled(store: ReportStore, policy: Policy, rotated: Policy) -> ReportStore:
     return store
 
 
+def read_range(address: str, wanted: DeviceRange, *policies: Policy) -> dict[str, Any]:
+    """Read a range as a machine of a cluster does: who said what, under which policy."""
+    alphabet = Alphabet.of(policies)
+    part = StoredPart(address, pickle.loads(pickle.dumps(wanted)))  # noqa: S301 - our own
+    reports = part.reports(alphabet)
+    if reports is None:
+        return {name: np.empty(0, dtype=object) for name in ("user", "item", "symbol", "policy")}
+    ends = np.cumsum(alphabet.sizes)
+    owner = np.searchsorted(ends, reports.values, side="right")
+    symbols = reports.values.astype(np.int64) - (ends - alphabet.sizes)[owner]
+    ids = np.array([policy.id for policy in alphabet.policies], dtype=object)
+    users, items = reports.users.decoded(), reports.items.decoded()
+    return {"user": users, "item": items, "symbol": symbols, "policy": ids[owner]}
+
+
 def matrix_of(store: ReportStore, columns: Sequence[dict[str, Any]]) -> ReportMatrix:
     joined = {name: np.concatenate([each[name] for each in columns]) for name in columns[0]}
     own = [(policy, joined["policy"] == policy.id) for policy in store.policies().values()]
@@ -66,7 +82,7 @@ def test_ranges_together_are_what_is_learned_from(
 ) -> None:
     monkeypatch.setattr(ranges, "_CHUNK", 7)  # so that the reports of a pair come in two chunks
     with device_ranges(address, parts) as cut:
-        columns = [read_range(address, pickle.loads(pickle.dumps(one))) for one in cut]  # noqa: S301 - our own
+        columns = [read_range(address, one, *filled.policies().values()) for one in cut]
     assert matrix_of(filled, columns).checksum == ReportMatrix.of_parts(filled.latest_reports()).checksum
     assert len(cut) == min(parts, filled.count("devices"))
     assert all(one.last < other.first for one, other in pairwise(cut))
@@ -116,8 +132,6 @@ def test_a_range_whose_devices_are_gone_has_no_rows(filled: ReportStore, address
     key = filled.device_key(token_hash(5))
     assert key is not None
     GroupWriter(filled.database, most_reports=1000).delete_device(token_hash(5))
-    columns = read_range(address, DeviceRange(key, key, 1))
-    assert {name: len(column) for name, column in columns.items()} == dict.fromkeys(columns, 0)
     part = StoredPart(address, DeviceRange(key, key, 1))
     assert part.reports(Alphabet.of(filled.policies().values())) is None
 
@@ -133,15 +147,38 @@ def test_postgres_shows_one_state_whatever_happens_meanwhile(
     writer.store([said_by(device, 1, rng, 64) for device in range(20)])
     before = ReportMatrix.of_parts(store.latest_reports())
     with device_ranges(postgres_address, 3) as cut:
-        columns = [read_range(postgres_address, cut[0])]
+        columns = [read_range(postgres_address, cut[0], policy)]
         writer.delete_device(token_hash(3))
         writer.store([said_by(device, 1, rng, 64) for device in range(10, 40)])
-        columns += [read_range(postgres_address, one) for one in cut[1:]]
-        again = [read_range(postgres_address, one) for one in cut]  # as Spark does when a machine is lost
+        columns += [read_range(postgres_address, one, policy) for one in cut[1:]]
+        again = [read_range(postgres_address, one, policy) for one in cut]  # as Spark does when a machine is lost
     assert ReportMatrix.of_parts(store.latest_reports()).checksum != before.checksum
     assert matrix_of(store, columns).checksum == matrix_of(store, again).checksum == before.checksum
     with pytest.raises(StoreError, match="snapshot"):
-        read_range(postgres_address, cut[0])
+        read_range(postgres_address, cut[0], policy)
+
+
+def test_a_state_that_is_gone_once_all_was_read_is_no_matter(
+    postgres_address: str, request: pytest.FixtureRequest, policy: Policy
+) -> None:
+    store = ReportStore.open(postgres_address)
+    request.addfinalizer(store.close)
+    store.adopt(policy)
+    store.put_items([Item(str(number), "a title") for number in range(100)])
+    GroupWriter(store.database, most_reports=1000).store([said_by(1, 1, np.random.default_rng(6), 64)])
+    end = text(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+        " WHERE state = 'idle in transaction' AND datname = current_database()"
+    )
+    with device_ranges(postgres_address, 3) as cut:
+        before = read_range(postgres_address, cut[0], policy)
+        with store.database.writing() as connection:
+            assert connection.scalar(end) == 1
+        with pytest.raises(StoreError):
+            read_range(postgres_address, cut[0], policy)
+    assert len(before["user"])
+    with pytest.raises(StoreError, match="at the end"), device_ranges(postgres_address, 3):
+        raise StoreError("at the end")
 
 
 def test_sqlite_shows_whole_devices_of_when_a_range_is_read_and_no_new_ones(
@@ -158,7 +195,7 @@ def test_sqlite_shows_whole_devices_of_when_a_range_is_read_and_no_new_ones(
         writer.delete_device(token_hash(0))
         assert writer.is_tidy  # what was deleted does not stay in the log for as long as ranges are read
         writer.store([Batch(token_hash(device), 1, 64, [Said("1", 5, 1), Said("2", 4, 0)]) for device in (3, 4)])
-        columns = [read_range(sqlite_address, one) for one in cut]
+        columns = [read_range(sqlite_address, one, policy) for one in cut]
     rows = [zip(*(one[name].tolist() for name in ("user", "item", "symbol")), strict=True) for one in columns]
     assert [list(each) for each in rows] == [[(2, "1", 3)], [(3, "1", 3), (4, "1", 5), (4, "2", 4)]]
 
@@ -176,5 +213,5 @@ def test_an_impossible_number_of_ranges_is_refused(store: ReportStore, address: 
 @pytest.mark.parametrize("snapshot", ["", "'; DROP TABLE reports; --", "00000003-0000001B-1'", "00-1\n"])
 def test_a_name_of_a_state_that_is_none_is_never_sent(filled: ReportStore, address: str, snapshot: str) -> None:
     with pytest.raises(InvalidInputError, match="names no state"):
-        read_range(address, DeviceRange(1, 2, 1, snapshot))
+        read_range(address, DeviceRange(1, 2, 1, snapshot), *filled.policies().values())
     assert filled.count("reports")

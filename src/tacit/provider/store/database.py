@@ -98,8 +98,9 @@ def open_database(address: str) -> Database:
 
 
 def shown(url: URL) -> str:
-    """Write an address without its password."""
-    return url.render_as_string(hide_password=True)
+    """Write an address without its password, wherever in it that is."""
+    hidden = {name: "***" for name in url.query if "pass" in name.lower()}
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def _checked(address: str) -> URL:
@@ -107,7 +108,8 @@ def _checked(address: str) -> URL:
         url = make_url(address)
         backend = url.get_backend_name()
     except (ArgumentError, SQLAlchemyError, ValueError) as error:
-        raise StoreError(f"{address[:80]!r} is no address of a database; {_EXAMPLES}") from error
+        kind = address.partition(":")[0][:20]  # what follows may have a password in it
+        raise StoreError(f"what begins with {kind!r} is no address of a database; {_EXAMPLES}") from error
     if backend == "sqlite":
         if url.query or not url.database or url.database == ":memory:" or url.database.startswith("file:"):
             raise StoreError(f"{shown(url)} is not a plain file; {_EXAMPLES}")
@@ -117,6 +119,8 @@ def _checked(address: str) -> URL:
         _make_private(Path(url.database))
         return url.set(drivername="sqlite+pysqlite")
     if backend == "postgresql":
+        if "@" in (url.host or ""):
+            raise StoreError(f"the address of the database has more than one @; write %40 in a password; {_EXAMPLES}")
         return url.set(drivername="postgresql+psycopg")
     raise StoreError(f"{backend} is not a database that tacit knows; {_EXAMPLES}")
 
@@ -159,7 +163,11 @@ def _postgres(url: URL) -> Engine:
             pool_pre_ping=True,  # a connection that was lost is replaced before it is used
             pool_timeout=30,
             hide_parameters=True,  # what is stored is in no message, and so in no log
-            connect_args={"connect_timeout": _WAIT_SECONDS, "options": "-c timezone=utc -c statement_timeout=300000"},
+            connect_args={
+                "connect_timeout": _WAIT_SECONDS,
+                "keepalives_idle": _WAIT_SECONDS,  # what is between may forget a connection that says nothing
+                "options": "-c timezone=utc -c statement_timeout=300000",
+            },
         )
     except ImportError as error:
         raise MissingExtraError("PostgreSQL needs the postgres extra; install tacit[postgres]") from error

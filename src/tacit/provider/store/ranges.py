@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy import BigInteger, cast, func, select
 
-from tacit.errors import InvalidInputError, ReportError
+from tacit.errors import InvalidInputError, ReportError, StoreError
 from tacit.learning.reports import Reports
 from tacit.provider.store.database import open_database
 from tacit.provider.store.schema import items, policies, reports
@@ -34,6 +34,7 @@ MOST_PARTS = 1_000_000
 _CHUNK = 100_000
 _COLUMNS = 4
 _SHOWN_ID = 12
+_LIMITS_TRANSACTIONS = (17,)  # the first PostgreSQL that can
 _SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*")
 
 
@@ -65,26 +66,19 @@ def device_ranges(address: str, parts: int) -> Iterator[list[DeviceRange]]:
         raise InvalidInputError(f"{parts} ranges of devices are not 1 to {MOST_PARTS}; choose another number")
     database = open_database(address)
     try:
-        with database.reading() as connection:
-            snapshot = None if database.is_sqlite else _exported(connection)
-            ranges = [DeviceRange(first, last, own, snapshot) for first, last, own in connection.execute(_cut(parts))]
-            if snapshot is not None:
-                yield ranges
-        if snapshot is None:  # a transaction left open would keep what is deleted meanwhile in SQLite's log
+        if database.is_sqlite:  # a transaction left open would keep what is deleted meanwhile in its log
+            with database.reading() as connection:
+                ranges = _ranges(connection, parts, None)
             yield ranges
+        else:
+            with _exported(database) as (connection, snapshot):
+                yield _ranges(connection, parts, snapshot)
     finally:
         database.close()
 
 
-def read_range(address: str, wanted: DeviceRange) -> Columns:
-    """Read a range: columns `user`, `item`, `symbol` and `policy` of the newest report of every device on every item.
-
-    Users are keys of devices, items and policies their ids; rows come in the order of users. Beside the rows of one
-    range, memory holds the ids of all items.
-    """
-    keys, names = _read(address, wanted)
-    named = {name: ids.decoded() for name, ids in ((name, _named(keys[name], names[name])) for name in names)}
-    return keys | named
+def _ranges(connection: Connection, parts: int, snapshot: str | None) -> list[DeviceRange]:
+    return [DeviceRange(first, last, own, snapshot) for first, last, own in connection.execute(_cut(parts))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +121,31 @@ def _read(address: str, wanted: DeviceRange) -> tuple[Columns, dict[str, dict[in
     return keys, {name: dict(rows) for name, rows in names.items()}
 
 
-def _exported(connection: Connection) -> str:
-    """Let others read the state that this transaction sees, until it ends."""
+@contextmanager
+def _exported(database: Database) -> Iterator[tuple[Connection, str]]:
+    """Let others read the state that a transaction sees, and name it, until it ends.
+
+    Whether it can still be ended by then is of no matter: all that was to be read in it was read.
+    """
+    done = False
+    try:
+        with database.reading() as connection:
+            _look_only(connection)
+            yield connection, str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one())
+            done = True
+    except StoreError:
+        if not done:
+            raise
+
+
+def _look_only(connection: Connection) -> None:
+    """Begin a transaction that sees one state and changes nothing; counting and reading may take hours."""
     connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    for limit in ("statement_timeout", "idle_in_transaction_session_timeout"):  # counting and reading may take hours
+    limits = ["statement_timeout", "idle_in_transaction_session_timeout"]
+    if (connection.dialect.server_version_info or (0,)) >= _LIMITS_TRANSACTIONS:
+        limits.append("transaction_timeout")
+    for limit in limits:
         connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
-    return str(connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one())
 
 
 @contextmanager
@@ -144,7 +157,7 @@ def _state(database: Database, snapshot: str | None) -> Iterator[Connection]:
         )
     with database.reading() as connection:
         if snapshot is not None:
-            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            _look_only(connection)
             connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")  # it takes no parameter
         yield connection
 
