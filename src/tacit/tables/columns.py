@@ -142,7 +142,10 @@ def column_of(values: NDArray[Any], name: str, *, label: str = "the table") -> C
     import pyarrow as pa  # noqa: PLC0415 - a slow import
 
     try:
-        column = Column(label, name, pa.chunked_array([pa.array(values)]))
+        array = pa.array(values)
+        if isinstance(array, pa.ChunkedArray):  # more text than the plain kind holds in one piece
+            array = pa.array(values, type=pa.large_string())
+        column = Column(label, name, pa.chunked_array([array]))
     except (pa.ArrowException, UnicodeEncodeError) as error:
         raise TableError(f"{label}: {name} has entries of several kinds or none; give whole numbers or text") from error
     _refuse_missing(column)
