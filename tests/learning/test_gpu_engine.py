@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import subprocess
@@ -43,6 +44,7 @@ from tacit.learning.gpu.sweeper import GpuSweeper
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tacit.learning.gpu.sweep import HalfSweep
     from tacit.learning.model import Model
 
 DEVICE = torch.device(os.environ.get("TACIT_GPU_DEVICE", "cpu"))  # tests are for the processor unless it says else
@@ -195,12 +197,12 @@ def test_whole_fits_on_a_world_are_those_of_the_local_engine(matrix: ReportMatri
     assert_same_fit(ours, local, world.users, world.items, world.ratings)
 
 
-def swept(matrix: ReportMatrix, reports: DeviceReports) -> tuple[Any, ...]:
+def swept(matrix: ReportMatrix, reports: DeviceReports, half_sweep: HalfSweep = plain.half_sweep) -> tuple[Any, ...]:
     factors = GpuFactors.of(random_pair(matrix, 4, offsets=True, rng=np.random.default_rng(0)), DEVICE)
     values = matrix.symbol_values
     table = None if values is None else torch.tensor(values - np.float32(matrix.mean), device=DEVICE)
     pull = Pull.of([0.0] * 5, DEVICE)
-    sweeper = GpuSweeper(reports, factors, table, matrix.mean, Ridge(0.0), pull, plain.half_sweep, memory=1 << 25)
+    sweeper = GpuSweeper(reports, factors, table, matrix.mean, Ridge(0.0), pull, half_sweep, memory=1 << 25)
     changes = [sweeper.users(MIXTURE)]
     sums = sweeper.items(MIXTURE)
     changes.append(sweeper.users(MIXTURE))
@@ -214,6 +216,28 @@ def test_streamed_reports_give_the_very_numbers_of_resident_ones(matrix: ReportM
     assert len(list(streamed.rows(by_item=True))) > 10
     for expected, found in zip(swept(matrix, resident), swept(matrix, streamed), strict=True):
         assert np.array_equal(expected, found)
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|divide|invalid):RuntimeWarning")  # of rows that are singular
+def test_fused_kernels_sweep_streamed_reports_as_resident_ones_and_as_the_local_engine() -> None:
+    if importlib.util.find_spec("triton") is None and not os.environ.get("TACIT_NO_SKIPS"):
+        pytest.skip("Triton is not installed; install tacit[engines]")
+    if DEVICE.type == "cpu":
+        os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are imported
+    fused = importlib.import_module("tacit.learning.gpu.fused")
+    world = make_world(STARS, shape=WorldShape(40, 25, 400), seed=3)
+    matrix = ReportMatrix.of_values(world.users, world.items, world.ratings, STARS)
+    resident, streamed = (DeviceReports(matrix, DEVICE, most=90, resident=stay) for stay in (True, False))
+    users, items, *_ = found = swept(matrix, resident, fused.half_sweep)
+    for expected, other in zip(found, swept(matrix, streamed, fused.half_sweep), strict=True):
+        assert np.array_equal(expected, other)
+    pair = random_pair(matrix, 4, offsets=True, rng=np.random.default_rng(0))
+    local = LocalEngine(matrix, 1).sweeper(pair, matrix.mean, Ridge(0.0))
+    local.users(MIXTURE)
+    assert found[3] == pytest.approx(local.items(MIXTURE).log_likelihood, rel=1e-5)
+    local.users(MIXTURE)
+    products, wanted = users @ items.T, pair.users @ pair.items.T
+    assert np.abs(products - wanted).max() <= 2e-3 * np.abs(wanted).max()
 
 
 def test_a_fit_in_little_memory_is_streamed_and_the_same(symbols: ReportMatrix) -> None:
@@ -237,6 +261,18 @@ def test_a_plan_keeps_within_its_limit_and_says_what_it_is(symbols: ReportMatrix
         seen.add((plan.resident, plan.most))
     assert len(seen) > 2
     assert "stay there" in plan.describe()
+
+
+def test_blocks_stay_large_where_it_is_rows_that_take_the_room() -> None:
+    people = 400_000
+    users = np.repeat(np.arange(people), 5)
+    items = (np.arange(5 * people) * 7919) % 50_000
+    matrix = ReportMatrix.of_values(users, items, np.ones(len(users)), STARS)
+    ample = foresee(matrix, Demand(62, 1, 1 << 27), "this one", 1 << 34)
+    tight = foresee(matrix, Demand(62, 1, 1 << 27), "this one", int((ample.need - ample.reports) * 0.8))
+    assert not tight.resident
+    assert tight.most >= 1 << 16
+    assert tight.scratch < ample.scratch
 
 
 def test_a_plan_has_room_for_the_longest_row_and_says_what_is_pinned() -> None:
@@ -314,15 +350,33 @@ def test_a_memory_limit_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch,
         memory_limit(DEVICE)
 
 
-def test_products_stay_in_single_precision_whatever_is_set_outside() -> None:
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("medium")
+def exact_products() -> bool:
+    """Whether factors too fine for shortened numbers make a difference in products."""
+    fine = torch.full((64, 64), 1 + 2.0**-20)
+    return bool(((fine @ torch.eye(64)) == fine).all())
+
+
+@pytest.mark.parametrize("way", ["old", "new"])
+def test_products_stay_in_single_precision_whatever_is_set_outside(way: str) -> None:
+    matmuls = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+    before = [each.fp32_precision for each in matmuls]
     try:
+        if way == "old":
+            torch.set_float32_matmul_precision("medium")
+        else:
+            matmuls[0].fp32_precision, matmuls[1].fp32_precision = "tf32", "bf16"
+        shortened = [each.fp32_precision for each in matmuls]
+        assert shortened == ["tf32", "bf16"]
         with computing(DEVICE):
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.get_float32_matmul_precision() == "medium"
+            assert [each.fp32_precision for each in matmuls] == ["ieee", "ieee"]
+            assert exact_products()
+        assert [each.fp32_precision for each in matmuls] == shortened
+        with pytest.raises(ZeroDivisionError), computing(DEVICE):
+            raise ZeroDivisionError
+        assert [each.fp32_precision for each in matmuls] == shortened
     finally:
-        torch.set_float32_matmul_precision(before)
+        for each, precision in zip(matmuls, before, strict=True):
+            each.fp32_precision = precision
 
 
 def test_without_pytorch_the_remedy_is_named(plain_numbers: ReportMatrix, monkeypatch: pytest.MonkeyPatch) -> None:

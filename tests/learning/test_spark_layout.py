@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,12 +9,15 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.errors import FileError, ReportError, TableError, TacitError
+from tacit.errors import EngineError, FileError, ReportError, TableError, TacitError
 from tacit.learning.matrix import ReportMatrix, Rows, read_reports
+from tacit.learning.reports import Alphabet, Reports, reports_of_file
 from tacit.learning.spark import spark_engine_of_frame
 from tacit.learning.spark.chunks import cut
 from tacit.learning.spark.engine import SparkEngine
 from tacit.learning.spark.layout import Layout, lay_out, lay_out_frame
+from tacit.learning.spark.reading import as_surveyed, read_parts, survey
+from tacit.learning.spark.session import failures_in_one_line
 from tacit.learning.spark.sources import parts_of_files
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
@@ -144,6 +147,35 @@ def test_files_of_several_kinds_policies_and_id_types_are_one_set_of_reports(
     assert layout.users.vocabulary.ids.dtype == object
     assert layout.items.vocabulary.ids.dtype == np.int64
     assert_same(layout, read_reports(paths, POLICIES))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A part that is read from a file each time."""
+
+    label: str
+
+    def reports(self, alphabet: Alphabet) -> Reports:
+        return reports_of_file(self.label, alphabet)
+
+
+@pytest.mark.parametrize("change", ["user", "item", "symbol", "gone", "spoiled"])
+def test_a_part_that_is_read_again_must_be_the_same(spark: SparkSession, tmp_path: Path, change: str) -> None:
+    columns, given = drawn(0, reports=60), Alphabet.of([LAPLACE])
+    path = write(tmp_path / "reports.parquet", columns)
+    read = read_parts(spark.sparkContext, [Kept(str(path))], given)
+    said = survey(read, given)
+    assert as_surveyed(read, said).count() == 1
+    if change == "gone":
+        path.unlink()
+    elif change == "spoiled":
+        write(path, _without(columns, "item"))
+    else:
+        write(path, _with(columns, change, [columns[change][1], *columns[change][1:].tolist()]))
+    reason = {"gone": "FileError: cannot read", "spoiled": "TableError: .* has no column 'item'"}
+    expected = pytest.raises(EngineError, match=reason.get(change, "ReportError: .* changed while it was read; write"))
+    with expected, failures_in_one_line():
+        as_surveyed(read, said).count()
 
 
 def test_a_folder_as_spark_writes_it_is_read(spark: SparkSession, tmp_path: Path) -> None:

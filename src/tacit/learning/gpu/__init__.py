@@ -56,8 +56,8 @@ def half_sweep_for(device: torch.device) -> HalfSweep:
         from tacit.learning.gpu import fused  # noqa: PLC0415 - Triton is heavy, and not everywhere
 
         fused.try_out(device)
-    except Exception as error:  # noqa: BLE001 - no C compiler, an old GPU: whatever it is, the other way works
+    except Exception as error:  # noqa: BLE001 - no C compiler, an old GPU, wrong results: the other way works
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        warnings.warn(f"Triton cannot compile here ({reason}); plain PyTorch does the same, slower", stacklevel=2)
+        warnings.warn(f"Triton is of no use here ({reason}); plain PyTorch does the same, slower", stacklevel=2)
         return plain.half_sweep
     return fused.half_sweep

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -13,6 +13,8 @@ from tacit.errors import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from torch import Tensor
 
 _CUDA = "cuda"
 
@@ -49,7 +51,8 @@ def device_name(device: torch.device) -> str:
 
 def _free_memory(device: torch.device) -> int:
     if device.type == _CUDA:
-        return int(torch.cuda.mem_get_info(device)[0])
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # kept by PyTorch, for us
+        return int(torch.cuda.mem_get_info(device)[0] + unused)
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
@@ -59,13 +62,44 @@ def computing(device: torch.device) -> Iterator[None]:
 
     If memory runs out all the same, somebody else has taken it since the plan was made.
     """
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
     try:
-        with torch.no_grad(), torch.cuda.device(device) if device.type == _CUDA else nullcontext():
+        with torch.no_grad(), torch.cuda.device(device) if device.type == _CUDA else nullcontext(), _full_products():
             yield
     except torch.OutOfMemoryError as error:
         msg = "the device ran out of memory that was free before; end what else runs there, or lower TACIT_GPU_MEMORY"
         raise EngineError(msg) from error
+
+
+@contextmanager
+def _full_products() -> Iterator[None]:
+    """Multiply matrices in single precision; PyTorch has two ways to say so, and only the newer sees both."""
+    kinds: list[Any] = [torch.backends.cuda.matmul, torch.backends.mkldnn]
+    if not all(hasattr(kind, "fp32_precision") for kind in kinds):
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+        return
+    matmuls = [kinds[0], kinds[1].matmul]
+    allowed = [each.fp32_precision for each in matmuls]
+    try:
+        for each in matmuls:
+            each.fp32_precision = "ieee"
+        yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        for each, precision in zip(matmuls, allowed, strict=True):
+            each.fp32_precision = precision
+
+
+_SQUARED_AT_ONCE = 1 << 22
+
+
+def squares(rows: Tensor) -> Tensor:
+    """Sum up squares in doubles, of so many numbers at a time: PyTorch would make a copy of all of them."""
+    at_once = max(1, _SQUARED_AT_ONCE // max(1, rows.shape[1]))
+    found = torch.zeros((), dtype=torch.float64, device=rows.device)
+    for part in rows.split(at_once):
+        found += torch.linalg.vector_norm(part, dtype=torch.float64).square()
+    return found

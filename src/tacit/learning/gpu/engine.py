@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,7 +107,8 @@ class GpuEngine:
     def versions(self) -> dict[str, str]:
         """Name the kernel, PyTorch and the device."""
         kernel = self.half_sweep.__module__.rpartition(".")[2]
-        return {"kernel": f"gpu {kernel}", "torch": str(torch.__version__), "device": device_name(self.device)}
+        named = {"kernel": f"gpu {kernel}", "torch": str(torch.__version__), "device": device_name(self.device)}
+        return named if kernel == "plain" else named | {"triton": version("triton")}
 
 
 def _scratch(device: torch.device, limit: int) -> int:

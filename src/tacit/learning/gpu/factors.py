@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from tacit.learning.factors import FactorPair
+from tacit.learning.gpu.device import squares
 from tacit.learning.kernels import padded
 
 if TYPE_CHECKING:
@@ -60,12 +61,9 @@ class GpuFactors:
 
     def penalty(self, ridge: Ridge) -> float:
         """Return what a ridge adds to the objective of least squares."""
-        found = ridge.factors * sum(_squares(rows[:, : self.rank]) for rows in (self.users, self.items))
+        of_factors = sum(squares(rows[:, : self.rank]) for rows in (self.users, self.items))
+        found = ridge.factors * of_factors
         if self.offsets:
-            ends = self.users[:, self.rank], self.items[:, self.rank + 1]
-            found += ridge.offsets * sum(map(_squares, ends))
-        return found
-
-
-def _squares(rows: Tensor) -> float:
-    return float(torch.linalg.vector_norm(rows, dtype=torch.float64)) ** 2
+            ends = self.users[:, self.rank, None], self.items[:, self.rank + 1, None]
+            found += ridge.offsets * sum(map(squares, ends))
+        return float(found)

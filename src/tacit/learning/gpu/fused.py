@@ -9,19 +9,22 @@ import numpy as np
 import torch
 import triton.language as tl
 
+from tacit.learning.gpu import plain, singular
 from tacit.learning.gpu.components import Components
+from tacit.learning.gpu.device import computing
 from tacit.learning.gpu.kernels import forming, relating, solving, summing
 from tacit.learning.gpu.reports import Block, DeviceRows
 from tacit.learning.gpu.sweep import Pull, Sweep
 from tacit.learning.gpu.tasks import NARROWEST, Shares, Tasks, filled_up, room_for_slot, shares_of
+from tacit.learning.kernels import MOST_COMPONENTS
 from tacit.learning.mixture import NoiseMixture
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 _WIDEST_TILE = 128
-_MOST_COMPONENTS = 16
 _SUMMED_AT_ONCE = 32
+_BYTES_OF_A_SUM = 4 + 8  # in singles, and in the doubles that PyTorch makes of them
 
 
 class Launch(NamedTuple):
@@ -58,19 +61,23 @@ FEW_LAUNCHES = {16: FewLaunch(64, 1), 32: FewLaunch(64, 2), 64: FewLaunch(32, 4)
 class Precision(NamedTuple):
     """The numbers that equations are formed and solved in, and whether this is for what others left over.
 
-    A pivot that falls below `least_pivot` of its diagonal entry is too uncertain in them. Where single precision will
-    do, three products of shortened numbers carry nearly all of it, on units that are much faster than plain ones.
+    A pivot that falls below `least_pivot` of its diagonal entry is too uncertain in them; rows of few reports, which
+    are solved for the factors and not for a change, may lose no more than `least_pivot_of_few` says. Where single
+    precision will do, three products of shortened numbers carry nearly all of it, on units that are much faster than
+    plain ones. `stages` is how far loads run ahead, None for as far as the compiler thinks best: doubles take room.
     """
 
     real: Any
     kind: torch.dtype
     least_pivot: float
+    least_pivot_of_few: float
     products: str
     again: bool
+    stages: int | None
 
 
-SINGLE = Precision(tl.float32, torch.float32, 1e-3, "tf32x3", again=False)
-DOUBLE = Precision(tl.float64, torch.float64, 1e-9, "ieee", again=True)
+SINGLE = Precision(tl.float32, torch.float32, 1e-3, 1e-2, "tf32x3", again=False, stages=None)
+DOUBLE = Precision(tl.float64, torch.float64, 1e-9, 1e-9, "ieee", again=True, stages=1)
 
 
 def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
@@ -85,21 +92,26 @@ def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) ->
     if len(left):
         whole.solve(shares, DOUBLE)
         left = torch.nonzero(irregular)
-    every = shares.every
-    sums = whole.summarise(every) if sweep.statistics and len(every) else sweep.mixture.no_sums(device)
+    sums = whole.summarise(shares.every) if sweep.statistics else sweep.mixture.no_sums(device)
     return sums, left.squeeze(-1)
 
 
 def try_out(device: torch.device) -> None:
-    """Compile and run the kernels on two short rows; whatever is wrong with compiler or device is raised."""
-    block = Block(0, 2, np.array([3, 1]))
-    starts, columns = torch.tensor([0, 3, 4], device=device), torch.tensor([0, 1, 2, 0], device=device).int()
-    fixed = torch.eye(4, NARROWEST, device=device)
-    rows = DeviceRows(block, starts, columns, fixed[0].repeat(2)[:4].clone())
-    mixture = Components.of(NoiseMixture.single())
-    sweep = Sweep(None, 2, Pull.of([1.0, 1.0], device), mixture, statistics=True, memory=1 << 20)
-    sums, _ = half_sweep(rows, fixed, fixed[:2].clone(), sweep)
-    sums.cpu()  # which waits for it
+    """Compile all kernels and run them on two short rows; whatever is wrong with compiler or device is raised."""
+    with computing(device):
+        fixed = torch.zeros(4, NARROWEST, device=device)
+        fixed[:, :2] = torch.arange(1.0, 9.0, device=device).reshape(4, 2).cos()
+        starts, columns = torch.tensor([0, 3, 4], device=device), torch.arange(4, dtype=torch.int32, device=device)
+        rows = DeviceRows(Block(0, 2, np.array([3, 1])), starts, columns, fixed[:, 0].exp())
+        for ridge in (1.0, 0.0):  # without one, the second row is done in doubles
+            pull, mixture = Pull.of([ridge, ridge], device), Components.of(NoiseMixture.single())
+            sweep = Sweep(None, 2, pull, mixture, statistics=True, memory=1 << 20)
+            found, expected = fixed[:2].clone(), fixed[:2].clone()
+            half_sweep(rows, fixed, found, sweep)
+            _, irregular = plain.half_sweep(rows, fixed, expected, sweep)
+            singular.solve(irregular, rows, fixed, expected, sweep)
+            if not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
+                raise RuntimeError("what its kernels compute is wrong")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -184,29 +196,34 @@ class _Pass:
                 self.solved,
                 self.sweep.pull.ridge,
             ),
-            *(self.irregular, size if few else self.sweep.free, precision.least_pivot),
+            *(self.irregular, size if few else self.sweep.free),
+            precision.least_pivot_of_few if few else precision.least_pivot,
             stride=self.solved.stride(0),
             width=size,
             real=precision.real,
-            precision=precision.products,
+            products=precision.products,
             again=precision.again,
             few=few,
             num_warps=LAUNCHES[size].solving_warps,
+            **({} if precision.stages is None else {"num_stages": precision.stages}),
         )
 
     def summarise(self, tasks: Tasks) -> Tensor:
-        """Sum up over all rows that were solved."""
+        """Sum up over all rows that were solved, as many tasks at a time as there is memory for."""
         sums = self.sweep.mixture.no_sums(self.solved.device)
-        parts = torch.empty((len(tasks), len(sums)), dtype=torch.float32, device=self.solved.device)
-        summing.summarise[(len(tasks),)](
-            *(*self._reports(tasks), self.irregular, parts),
-            **self._shape,
-            **self._kinds,
-            block=_SUMMED_AT_ONCE,
-            num_warps=LAUNCHES[self._width].warps,
-        )
-        found: Tensor = sums + parts.sum(dim=0, dtype=torch.float64)
-        return found
+        at_once = max(1, self.sweep.memory // (_BYTES_OF_A_SUM * len(sums)))
+        for first in range(0, len(tasks), at_once):
+            count = min(at_once, len(tasks) - first)
+            parts = torch.empty((count, len(sums)), dtype=torch.float32, device=self.solved.device)
+            summing.summarise[(count,)](
+                *(first, *self._reports(tasks), self.irregular, parts),
+                **self._shape,
+                **self._kinds,
+                block=_SUMMED_AT_ONCE,
+                num_warps=LAUNCHES[self._width].warps,
+            )
+            sums += parts.sum(dim=0, dtype=torch.float64)
+        return sums
 
     @property
     def _width(self) -> int:
@@ -254,7 +271,7 @@ def tiles_of(width: int) -> int:
 
 def _table_of(mixture: Components, device: torch.device) -> Tensor:
     """Lay a mixture out as the kernels read it: half precisions, log ratios, precision gaps, and the log scale."""
-    table = np.zeros((4, _MOST_COMPONENTS), dtype=np.float32)
+    table = np.zeros((4, MOST_COMPONENTS), dtype=np.float32)
     named = mixture.half_precisions, mixture.log_ratios, mixture.precision_gaps, (mixture.log_scale,)
     for row, numbers in zip(table, named, strict=True):
         row[: len(numbers)] = numbers

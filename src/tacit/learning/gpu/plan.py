@@ -10,15 +10,16 @@ import numpy as np
 from tacit.errors import EngineError
 from tacit.learning.gpu.batches import Cost
 from tacit.learning.gpu.reports import cut, value_bytes
-from tacit.learning.gpu.tasks import room_for_row
+from tacit.learning.gpu.tasks import room_for_notes, room_for_row
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tacit.learning.matrix import ReportMatrix, Rows
 
 MOST_BLOCK = 1 << 26  # reports
 _LEAST_BLOCK = 1 << 10
 _LINE = 16  # floats; rows of factors are a multiple of it
-_TASKS, _TASK_REPORTS = 64, 1 << 11  # bytes that kernels note down of a row, and of every so many reports
 _SPARE = 0.05  # of a device's memory: what allocators round up, and the libraries' own
 _TIGHTER = 4  # times less scratch memory is still enough to keep a device busy, and better than to stream reports
 _MEBIBYTE = 1 << 20
@@ -35,18 +36,20 @@ class Plan:
     most: int
     reports: int
     factors: int
+    notes: int
     scratch: int
     pinned: int
 
     @property
     def need(self) -> int:
         """How many bytes that is altogether."""
-        return self.reports + self.factors + self.scratch
+        return self.reports + self.factors + self.notes + self.scratch
 
     def describe(self) -> str:
         """Say it in a line."""
         where = "stay there" if self.resident else f"are streamed there, at most {self.most} at a time"
-        parts = f"reports {_shown(self.reports)}, factors {_shown(self.factors)}, scratch {_shown(self.scratch)}"
+        sizes = {"reports": self.reports, "factors": self.factors, "scratch": self.notes + self.scratch}
+        parts = ", ".join(f"{name} {_shown(size)}" for name, size in sizes.items())
         said = f"on {self.device}: {self.count} reports {where}; {_shown(self.need)} of {_shown(self.limit)} ({parts})"
         return f"{said}, and a copy of {_shown(self.pinned)} in this machine's own memory" if self.pinned else said
 
@@ -99,24 +102,36 @@ def _plan(  # noqa: PLR0913 - what is tried
     matrix: ReportMatrix, demand: Demand, device: str, limit: int, *, resident: bool, most: int, scratch: int
 ) -> Plan:
     sides = matrix.by_user, matrix.by_item
-    held = sum(map(_bytes, sides)) if resident else 2 * max(_largest_block(rows, most)[0] for rows in sides)
-    held += sum(_TASKS * (len(rows) + len(rows.columns) // _TASK_REPORTS) for rows in sides)
+    held = sum(map(_bytes, sides)) if resident else 2 * max(_buffer(rows, most) for rows in sides)
+    notes = sum(room_for_notes(len(rows), len(rows.columns)) for rows in sides)
     stride = -(-demand.coordinates // _LINE) * _LINE
-    copied = max(_largest_block(rows, most)[1] for rows in sides)  # to see how far a block's rows moved
-    floats = stride * (demand.arrays * sum(matrix.shape) + copied)
-    pinned = sum(map(_bytes, sides)) if demand.pins and not resident else 0
-    return Plan(device, limit, matrix.reports, resident, most, held, 4 * floats, scratch, pinned)
+    copied = max(int(_blocks(rows, most)[0].max()) for rows in sides)  # to see how far a block's rows moved
+    factors = 4 * stride * (demand.arrays * sum(matrix.shape) + copied)
+    pinned = sum(_pinned(rows, most) for rows in sides) if demand.pins and not resident else 0
+    return Plan(device, limit, matrix.reports, resident, most, held, factors, notes, scratch, pinned)
 
 
 def _bytes(rows: Rows) -> int:
     return 8 * (len(rows) + 1) + len(rows.columns) * (4 + value_bytes(rows))
 
 
-def _largest_block(rows: Rows, most: int) -> tuple[int, int]:
-    """Return the bytes and rows of the largest block."""
+def _blocks(rows: Rows, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return how many rows and how many reports each block has."""
     bounds = np.array(cut(rows.starts, most))
-    counts, reports = bounds[:, 1] - bounds[:, 0], rows.starts[bounds[:, 1]] - rows.starts[bounds[:, 0]]
-    return int((8 * (counts + 1) + reports * (4 + value_bytes(rows))).max()), int(counts.max())
+    return bounds[:, 1] - bounds[:, 0], rows.starts[bounds[:, 1]] - rows.starts[bounds[:, 0]]
+
+
+def _buffer(rows: Rows, most: int) -> int:
+    """Return the bytes of a buffer for any block."""
+    counts, reports = _blocks(rows, most)
+    return int(8 * (counts.max() + 1) + reports.max() * (4 + value_bytes(rows)))
+
+
+def _pinned(rows: Rows, most: int) -> int:
+    """Return the bytes of all blocks in memory that is given out in powers of two."""
+    counts, reports = _blocks(rows, most)
+    arrays = 8 * (counts + 1), 4 * reports, value_bytes(rows) * reports
+    return sum(int((1 << np.ceil(np.log2(np.maximum(size, 1))).astype(np.int64)).sum()) for size in arrays)
 
 
 def _shown(size: int) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def row_sums(reports: DeviceReports, dense: Floats, *, by_item: bool, memory: int) -> Floats:
     """Sum, for every user or item, the rows of `dense` of those on the other side it has reports with."""
     table = torch.from_numpy(np.ascontiguousarray(dense)).to(reports.device)
-    cost = Cost(dense.shape[1], 1, 4, memory)
+    cost = Cost(2 * dense.shape[1], 1, 4, memory)  # a report's row in singles, and in doubles
     parts = []
     for rows in reports.rows(by_item=by_item):
         sums = torch.zeros(len(rows), dense.shape[1], device=reports.device)

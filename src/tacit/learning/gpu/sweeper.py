@@ -10,7 +10,7 @@ import torch
 
 from tacit.learning.gpu import singular
 from tacit.learning.gpu.components import Components
-from tacit.learning.gpu.device import computing
+from tacit.learning.gpu.device import computing, squares
 from tacit.learning.gpu.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ class GpuSweeper:
             for rows in self.reports.rows(by_item=False, centre=self.mean):
                 own = self.factors.users[rows.block.first : rows.block.last]
                 before = own.clone()
-                sizes[0] += _squares(before)
+                sizes[0] += squares(before)
                 self._solve(rows, self.factors.items, own, sweep)
-                sizes[1] += _squares(before.sub_(own))
+                sizes[1] += squares(before.sub_(own))
         size, moved = sizes.tolist()
         return float(np.sqrt(moved / max(size, np.finfo(np.float64).tiny)))
 
@@ -62,7 +62,8 @@ class GpuSweeper:
 
     def penalty(self) -> float:
         """Return what the ridge adds to the objective of least squares."""
-        return self.factors.penalty(self.ridge)
+        with computing(self.reports.device):
+            return self.factors.penalty(self.ridge)
 
     def _sweep(self, mixture: NoiseMixture, *, statistics: bool) -> Sweep:
         coordinates = self.factors.rank + 2 * self.factors.offsets
@@ -73,8 +74,3 @@ class GpuSweeper:
         if len(irregular):
             sums += singular.solve(irregular, rows, fixed, own, sweep)
         return sums
-
-
-def _squares(rows: Tensor) -> Tensor:
-    length: Tensor = torch.linalg.vector_norm(rows, dtype=torch.float64)
-    return length.square()

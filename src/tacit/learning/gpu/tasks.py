@@ -97,15 +97,15 @@ class Shares:
         )
 
 
-_SHARES: WeakKeyDictionary[Block, dict[tuple[int, int], Shares]] = WeakKeyDictionary()
+_SHARES: WeakKeyDictionary[Block, tuple[tuple[int, int], Shares]] = WeakKeyDictionary()
 
 
 def shares_of(block: Block, few_below: int, least: int, device: torch.device) -> Shares:
-    """Return how a block's rows are shared out, see `Shares.of`; it is the same in every sweep."""
-    known = _SHARES.setdefault(block, {})
-    if (few_below, least) not in known:
-        known[few_below, least] = Shares.of(block, few_below, least, device)
-    return known[few_below, least]
+    """Return how a block's rows are shared out, see `Shares.of`; it is the same in every sweep of a fit."""
+    known = _SHARES.get(block)
+    if known is None or known[0] != (few_below, least):
+        known = _SHARES[block] = (few_below, least), Shares.of(block, few_below, least, device)
+    return known[1]
 
 
 def segment_lengths(counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -130,3 +130,8 @@ def room_for_row(reports: int, coordinates: int) -> int:
 def room_for_slot(width: int, itemsize: int) -> int:
     """Return how many bytes the equations of one segment take: a matrix, inverses of its blocks, and two columns."""
     return itemsize * width * (width + NARROWEST + 2)
+
+
+def room_for_notes(rows: int, reports: int) -> int:
+    """Return how many bytes the tasks of rows with so many reports altogether take at most: all, and all but a few."""
+    return 64 * (rows + reports // SEGMENT)

@@ -14,7 +14,7 @@ from tacit.learning.reports import Alphabet, code_type_of
 from tacit.learning.spark.chunks import MOST_REPORTS, assembled, cut, first_repeat, parted
 from tacit.learning.spark.frames import framed, unframed, worked
 from tacit.learning.spark.numbering import Numbering, number
-from tacit.learning.spark.reading import read_frame, read_parts, survey
+from tacit.learning.spark.reading import as_surveyed, read_frame, read_parts, survey
 from tacit.learning.spark.session import failures_in_one_line
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int32]
 
 _PARTITIONS_PER_CORE = 2
+_CHUNKS_IN_A_PARTITION = 4
+_IDS_IN_A_BUCKET = 1 << 23  # as often as parts have them
 _CHUNKS_AT_ONCE = 64
 
 
@@ -129,10 +131,11 @@ def lay_out_frame(frame: DataFrame, policies: Iterable[Policy], *, chunk_reports
 def _laid_out(reports: RDD[tuple[int, Any]], given: Alphabet, chunk_reports: int) -> Layout:
     with failures_in_one_line(), _kept_meanwhile(reports) as read:
         said = survey(read, given)
-        buckets = min(read.getNumPartitions(), _PARTITIONS_PER_CORE * read.context.defaultParallelism)
-        users = number(read.map(_users_of), "user", as_text=said.users_are_text, buckets=buckets)
-        items = number(read.map(_items_of), "item", as_text=said.items_are_text, buckets=buckets)
-        in_numbers = read.zip(users.of_parts.zip(items.of_parts)).map(partial(_numbered, said.codes))
+        checked = as_surveyed(read, said)
+        buckets = [_partitions(read, -(-distinct // _IDS_IN_A_BUCKET)) for distinct in said.distinct]
+        users = number(checked.map(_users_of), "user", as_text=said.users_are_text, buckets=buckets[0])
+        items = number(checked.map(_items_of), "item", as_text=said.items_are_text, buckets=buckets[1])
+        in_numbers = checked.zip(users.of_parts.zip(items.of_parts)).map(partial(_numbered, said.codes))
         with _kept_meanwhile(in_numbers) as numbered, ExitStack() as undone:
             codes = code_type_of(said.alphabet.size)
             by_user = _gathered(numbered, cut(users.counts, chunk_reports), codes, by_item=False)
@@ -159,10 +162,16 @@ def _numbered(codes: NDArray[Any], part: tuple[tuple[int, Reports], tuple[Number
     return reports.label, (users[reports.users.codes], items[reports.items.codes], codes[reports.values])
 
 
+def _partitions(rdd: RDD[Any], least: int) -> int:
+    """Return how many partitions keep all cores busy, and at least so many: some machines may not be there yet."""
+    cores: int = rdd.context.defaultParallelism
+    return max(_PARTITIONS_PER_CORE * cores, least)
+
+
 def _gathered(numbered: RDD[tuple[str, Cells]], edges: Counts, codes: type[Any], *, by_item: bool) -> SideLayout:
-    """Gather reports into chunks, several to a partition."""
-    cores = numbered.context.defaultParallelism
-    partitions = min(len(edges) - 1, _PARTITIONS_PER_CORE * cores)
+    """Gather reports into chunks, several to a partition; a partition is put together in one worker's memory."""
+    chunks = len(edges) - 1
+    partitions = min(chunks, _partitions(numbered, -(-chunks // _CHUNKS_IN_A_PARTITION)))
     pieces = numbered.flatMap(lambda part: parted(_turned(part[1], by_item=by_item), edges)).partitionBy(partitions)
     return SideLayout(framed(pieces.mapPartitions(lambda found: assembled(found, edges))), edges, codes)
 

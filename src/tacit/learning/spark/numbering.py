@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
     Counts = NDArray[np.int64]
 
+_BUCKETS_AT_ONCE = 32
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -53,11 +54,19 @@ def number(ids: RDD[tuple[int, Ids]], name: str, *, as_text: bool, buckets: int)
     """Number the ids of all parts, given by the number of the part; there must be one in each partition."""
     parts = ids.getNumPartitions()
     met = ids.flatMap(partial(_met, as_text, buckets)).partitionBy(buckets)
-    tables = dict(met.mapPartitionsWithIndex(_table).collect())
-    vocabulary, counts, numbers = _decided(tables, name)
+    vocabulary, counts, numbers = _decided(_brought(met.mapPartitionsWithIndex(_table)), name)
     decided = ids.context.parallelize(list(numbers.items()), min(buckets, len(numbers))).partitionBy(buckets)
     back = met.cogroup(decided, buckets).flatMap(_answers).partitionBy(parts)
     return Numbering(vocabulary, counts, back.mapPartitions(_put_together))
+
+
+def _brought(tables: RDD[tuple[int, tuple[Array, Counts]]]) -> dict[int, tuple[Array, Counts]]:
+    """Bring all buckets to the driver; Java has only some of them at a time."""
+    found: dict[int, tuple[Array, Counts]] = {}
+    buckets = range(tables.getNumPartitions())
+    for first in buckets[::_BUCKETS_AT_ONCE]:
+        found |= tables.context.runJob(tables, list, list(buckets[first : first + _BUCKETS_AT_ONCE]))
+    return found
 
 
 def _met(as_text: bool, buckets: int, numbered: tuple[int, Ids]) -> Iterator[tuple[int, Met]]:  # noqa: FBT001 - inner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tacit.errors import ReportError, TableError, TacitError
+from tacit.errors import InvalidInputError, ReportError, TableError, TacitError
 from tacit.learning.reports import Alphabet, Reports, code_type_of, reports_of_arrow, tally
+from tacit.learning.spark.session import failures_in_one_line
 from tacit.privacy.report import POLICY_KEY
 from tacit.privacy.vocabulary import plain_ids
 from tacit.tables import Ids
@@ -32,9 +34,10 @@ _COLUMNS = ("user", "item", "symbol")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Survey:
-    """The policies in use, how often each of their codes was said, and whether ids are text.
+    """The policies in use, how often each of their codes was said, whether ids are text, and what was read.
 
-    `codes` says which code of the policies in use stands for each code of the policies given.
+    `codes` says which code of the policies in use stands for each code of the policies given. `digests` are those of
+    the parts, by their numbers, and `distinct` is how many ids the parts have, users and items, counted part by part.
     """
 
     alphabet: Alphabet
@@ -42,6 +45,8 @@ class Survey:
     codes: NDArray[Any]
     users_are_text: bool
     items_are_text: bool
+    digests: dict[int, bytes]
+    distinct: tuple[int, int]
 
 
 def read_parts(context: SparkContext, parts: Sequence[Part], alphabet: Alphabet) -> RDD[tuple[int, Any]]:
@@ -62,7 +67,8 @@ def read_frame(frame: DataFrame, alphabet: Alphabet) -> RDD[tuple[int, Any]]:
         )
     if "policy" not in frame.columns and len(alphabet.policies) > 1:
         raise ReportError("the DataFrame has no column 'policy', and several policies were given; add it, or give one")
-    slices = frame.select(*wanted).mapInArrow(_written, "slice binary").rdd
+    with failures_in_one_line():
+        slices = frame.select(*wanted).mapInArrow(_written, "slice binary").rdd
     return slices.mapPartitionsWithIndex(partial(_read_slices, alphabet))
 
 
@@ -85,19 +91,17 @@ def _read_slices(alphabet: Alphabet, number: int, slices: Iterable[Any]) -> Iter
     stated = {POLICY_KEY: alphabet.policies[0].id}
     try:
         yield number, reports_of_arrow(pa.concat_tables(tables).replace_schema_metadata(stated), alphabet, label)
-    except TacitError as error:
+    except InvalidInputError as error:
         yield number, error
 
 
 def survey(read: RDD[tuple[int, Any]], alphabet: Alphabet) -> Survey:
     """Look over all parts, and raise the error of the first that cannot be used."""
-    counts = np.zeros(alphabet.size, dtype=np.int64)
-    users_are_text = items_are_text = False
-    for found in read.map(partial(_surveyed, alphabet.size)).collect():
-        if isinstance(found, TacitError):
-            raise found
-        counts += found[0]
-        users_are_text, items_are_text = users_are_text or found[1], items_are_text or found[2]
+    looks = read.map(partial(_looked_over, alphabet.size)).collect()
+    wrong = next((look for look in looks if isinstance(look, TacitError)), None)
+    if wrong is not None:
+        raise wrong
+    counts = np.sum([look.counts for look in looks], axis=0)
     if not counts.any():
         raise ReportError("there are no reports; give at least one")
     said = np.flatnonzero(counts)
@@ -106,15 +110,40 @@ def survey(read: RDD[tuple[int, Any]], alphabet: Alphabet) -> Survey:
     codes[said] = renumbered
     used_counts = np.zeros(used.size, dtype=np.int64)
     used_counts[renumbered] = counts[said]
-    return Survey(used, used_counts, codes, users_are_text, items_are_text)
+    return Survey(
+        used,
+        used_counts,
+        codes,
+        any(look.users_are_text for look in looks),
+        any(look.items_are_text for look in looks),
+        {look.number: look.digest for look in looks},
+        (sum(look.users for look in looks), sum(look.items for look in looks)),
+    )
+
+
+def as_surveyed(read: RDD[tuple[int, Any]], found: Survey) -> RDD[tuple[int, Reports]]:
+    """Return the parts, each refused if it is ever read again and not the same: numbers would be others' then."""
+    return read.map(partial(_unchanged, found.digests))
+
+
+def _unchanged(digests: dict[int, bytes], part: tuple[int, Reports | TacitError]) -> tuple[int, Reports]:
+    number, reports = part
+    if isinstance(reports, TacitError):
+        raise reports
+    if _digest(reports) != digests[number]:
+        raise ReportError(f"{reports.label} changed while it was read; write the reports down first, as Parquet")
+    return number, reports
 
 
 def _read(alphabet: Alphabet, numbered: tuple[int, Part]) -> tuple[int, Reports | TacitError]:
-    """Read a part. What is wrong with it is an answer: raised here, it would come as Spark's failure, and late."""
+    """Read a part. What is wrong with its content is an answer: raised here, it would come as Spark's failure.
+
+    What may pass by, as a disk or a database that does not answer, is raised, so that Spark tries again.
+    """
     number, part = numbered
     try:
         return number, part.reports(alphabet) or _no_reports(part.label, alphabet)
-    except TacitError as error:
+    except InvalidInputError as error:
         return number, error
 
 
@@ -123,11 +152,38 @@ def _no_reports(label: str, alphabet: Alphabet) -> Reports:
     return Reports(label, nobody, nobody, np.empty(0, dtype=code_type_of(alphabet.size)))
 
 
-def _surveyed(size: int, part: tuple[int, Reports | TacitError]) -> tuple[Counts, bool, bool] | TacitError:
-    reports = part[1]
+@dataclass(frozen=True, eq=False, slots=True)
+class _Look:
+    """What the driver wants to know of one part."""
+
+    number: int
+    counts: Counts
+    users_are_text: bool
+    items_are_text: bool
+    users: int
+    items: int
+    digest: bytes
+
+
+def _looked_over(size: int, part: tuple[int, Reports | TacitError]) -> _Look | TacitError:
+    number, reports = part
     if isinstance(reports, TacitError):
         return reports
-    return tally(reports.values, size), _is_text(reports.users), _is_text(reports.items)
+    users, items = reports.users, reports.items
+    distinct = len(users.distinct), len(items.distinct)
+    counts = tally(reports.values, size)
+    return _Look(number, counts, _is_text(users), _is_text(items), *distinct, _digest(reports))
+
+
+def _digest(reports: Reports) -> bytes:
+    """Return a short digest of everything that a part says, in its order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for ids in (reports.users, reports.items):
+        known = ids.distinct
+        digest.update("\0".join(known).encode() if known.dtype == object else np.ascontiguousarray(known).data)
+        digest.update(ids.codes.data)
+    digest.update(reports.values.data)
+    return digest.digest()
 
 
 def _is_text(ids: Ids) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-MOST_COMPONENTS = tl.constexpr(16)  # entries in each row of the table that a mixture is given as
+from tacit.learning import kernels
+
+MOST_COMPONENTS = tl.constexpr(kernels.MOST_COMPONENTS)  # entries in each row of the table that a mixture is given as
 
 
 @triton.jit

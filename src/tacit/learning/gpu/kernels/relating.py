@@ -2,8 +2,8 @@
 
 With S a row's factors times the roots of the weights, t the targets times the same and R the ridge, the factors that
 Eq. 10 asks for are R^-1 S' a, where (S R^-1 S' + I) a = t; without a ridge the least of all solutions has R = I, and
-nothing is added. All eigenvalues of this system that are no more than 1 because of the ridge are missing from it, so
-it is far from singular where that of the unknowns is not.
+nothing is added. It has the eigenvalues of the system in the unknowns, scaled by the ridge, but for those that are just
+1: these are all that its ridge has made regular.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def relate(
         matrix = tl.dot(loosened, tl.trans(other), matrix, input_precision="ieee", out_dtype=real)
     weight = tl.where(present, weights_of((target - known).to(tl.float32), mixture, components), 0.0)
     root = tl.sqrt(weight).to(real)
+    target += known - known  # what is not a number stays so
     matrix = matrix * root[:, None] * root[None, :]
     matrix += tl.where(at[:, None] == at[None, :], tl.where(present, added, 1.0)[:, None], 0.0)
     tl.store(matrices + slot * size * size + at[:, None] * size + at[None, :], matrix)

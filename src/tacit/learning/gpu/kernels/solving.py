@@ -16,21 +16,22 @@ SOLVED = tl.constexpr(2)
 
 
 @triton.jit
-def _inverted(block, begun, least_pivot):
-    """Invert a small system in place by Gauss and Jordan; return also whether all pivots were large enough."""
+def _inverse_root(block, begun, least_pivot):
+    """Return the inverse of a small matrix's Cholesky factor, and whether all pivots were large enough."""
     at = tl.arange(0, PANEL)
     pivots = begun
+    root = tl.where(at[:, None] == at[None, :], 1.0, 0.0).to(block.dtype)
     for k in range(PANEL):
         in_line, in_column = (at == k)[:, None], (at == k)[None, :]
         line = tl.sum(tl.where(in_line, block, 0.0), axis=0)
+        beside = tl.sum(tl.where(in_line, root, 0.0), axis=0)
         column = tl.sum(tl.where(in_column, block, 0.0), axis=1)
         pivot = tl.sum(tl.where(at == k, line, 0.0), axis=0)
         pivots = tl.where(at == k, pivot, pivots)
-        inverse = 1.0 / pivot
-        rest = block - (column * inverse)[:, None] * line[None, :]
-        rest = tl.where(in_column, -(column * inverse)[:, None], rest)
-        block = tl.where(in_line, tl.where(in_column, inverse, (line * inverse)[None, :]), rest)
-    return block, tl.min((pivots > least_pivot * begun).to(tl.int32), axis=0)
+        multiples = tl.where(at > k, column / pivot, 0.0)
+        block -= multiples[:, None] * line[None, :]
+        root -= multiples[:, None] * beside[None, :]
+    return root / tl.sqrt(pivots)[:, None], tl.min((pivots > least_pivot * begun).to(tl.int32), axis=0)
 
 
 @triton.jit
@@ -47,16 +48,31 @@ def _panel(matrices, slots, pull, free, panel, width: tl.constexpr, real: tl.con
 
 
 @triton.jit
-def _substituted(matrices, inverses, right, width: tl.constexpr):
-    """Go back through the panels of a factorised matrix, from the last but one."""
+def _reduced(found, matrices, panel, width: tl.constexpr, real: tl.constexpr, products: tl.constexpr):
+    """Take out of a panel's columns what the panels before explain."""
     at, within = tl.arange(0, width), tl.arange(0, PANEL)
-    for behind in range(PANEL, width, PANEL):
+    for before in range(0, panel, PANEL):
+        below = at[:, None] >= panel
+        left = tl.load(matrices + at[:, None] * width + before + within[None, :], mask=below, other=0.0)
+        here = tl.load(matrices + (panel + within)[:, None] * width + before + within[None, :])
+        found -= tl.dot(left, tl.trans(here), input_precision=products, out_dtype=real)
+    return found
+
+
+@triton.jit
+def _substituted(matrices, inverses, right, width: tl.constexpr):
+    """Go back through the panels of a factorised matrix."""
+    at, within = tl.arange(0, width), tl.arange(0, PANEL)
+    for behind in range(0, width, PANEL):
         panel = width - PANEL - behind
         below = at[:, None] >= panel + PANEL
         left = tl.load(matrices + at[:, None] * width + panel + within[None, :], mask=below, other=0.0)
         inverse = tl.load(inverses + panel * PANEL + within[:, None] * PANEL + within[None, :])
-        taken = tl.sum(inverse * tl.sum(left * right[:, None], axis=0)[None, :], axis=1)
-        right -= tl.sum(tl.where(at[None, :] == panel + within[:, None], taken[:, None], 0.0), axis=0)
+        in_panel = at[None, :] == panel + within[:, None]
+        rest = tl.sum(tl.where(in_panel, right[None, :], 0.0), axis=1) - tl.sum(left * right[:, None], axis=0)
+        found = tl.sum(inverse * rest[:, None], axis=0)
+        kept = tl.sum(tl.where(in_panel, found[:, None], 0.0), axis=0)
+        right = tl.where((at >= panel) & (at < panel + PANEL), kept, right)
     return right
 
 
@@ -77,7 +93,7 @@ def solve(
     stride: tl.constexpr,
     width: tl.constexpr,
     real: tl.constexpr,
-    precision: tl.constexpr,
+    products: tl.constexpr,
     again: tl.constexpr,
     few: tl.constexpr,
 ):
@@ -85,8 +101,9 @@ def solve(
 
     A row of `few` reports is a system of its own, solved where its right side is.
 
-    The matrix is factorised as L D L' by panels, D being block-diagonal: of every panel its columns of L D, which take
-    the place of the matrix's, and the inverse of its block of D are kept.
+    The matrix is factorised as L L' by panels: of every panel its columns of L, which take the place of the matrix's,
+    and the inverse of its triangle on the diagonal are kept. Nothing else is inverted, so that rounding is no worse
+    than Cholesky's.
     """
     place = first + tl.program_id(0).to(tl.int64)
     row = tl.load(rows + place).to(tl.int64)
@@ -100,7 +117,8 @@ def solve(
     slots = (last - slot).to(tl.int32)
     at, within = tl.arange(0, width), tl.arange(0, PANEL)
     across = within[:, None] * PANEL + within[None, :]
-    own, pull = tl.zeros([width], dtype=real), tl.zeros([width], dtype=real)
+    own = tl.zeros([width], dtype=real)
+    pull = own
     if not few:
         own = own_factors(solved, row, 0, stride, width).to(real)
         pull = tl.load(ridge + at, mask=at < free, other=1.0).to(real)
@@ -113,27 +131,24 @@ def solve(
         in_panel = at[None, :] == panel + within[:, None]
         found = _panel(matrices, slots, pull, free, panel, width, real)
         begun = tl.sum(tl.where(at[:, None] == panel + within[None, :], found, 0.0), axis=0)
-        for before in range(0, panel, PANEL):
-            below = at[:, None] >= panel
-            left = tl.load(matrices + at[:, None] * width + before + within[None, :], mask=below, other=0.0)
-            here = tl.load(matrices + (panel + within)[:, None] * width + before + within[None, :])
-            inverse = tl.load(inverses + before * PANEL + across)
-            share = tl.dot(here, inverse, input_precision=precision, out_dtype=real)
-            found -= tl.dot(left, tl.trans(share), input_precision=precision, out_dtype=real)
+        found = _reduced(found, matrices, panel, width, real, products)
+        of_panel = (at[:, None] >= panel) & (at[:, None] < panel + PANEL)
         tl.debug_barrier()  # all segments' columns are read before the first is overwritten
-        tl.store(matrices + at[:, None] * width + panel + within[None, :], found, mask=at[:, None] >= panel)
+        tl.store(matrices + at[:, None] * width + panel + within[None, :], found, mask=of_panel)
         tl.debug_barrier()
         square = tl.load(matrices + (panel + within)[:, None] * width + panel + within[None, :])
-        inverse, fine = _inverted(square, begun, least_pivot)
+        inverse, fine = _inverse_root(square, begun, least_pivot)
         regular &= fine
         tl.store(inverses + panel * PANEL + across, inverse)
-        tl.debug_barrier()  # the next panel reads it
+        found = tl.dot(found, tl.trans(inverse), input_precision=products, out_dtype=real)
+        tl.debug_barrier()  # the square is read before columns of the factor take its place
+        tl.store(matrices + at[:, None] * width + panel + within[None, :], found, mask=at[:, None] >= panel)
+        tl.debug_barrier()  # the next panel reads both
         part_of_right = tl.sum(tl.where(in_panel, right[None, :], 0.0), axis=1)
         scaled = tl.sum(inverse * part_of_right[None, :], axis=1)
         reduced = right - tl.sum(found * scaled[None, :], axis=1)
         kept = tl.sum(tl.where(in_panel, scaled[:, None], 0.0), axis=0)
         right = tl.where(at < panel, right, tl.where(at < panel + PANEL, kept, reduced))
-    tl.debug_barrier()
     right = _substituted(matrices, inverses, right, width)
     if few:
         tl.store(rights + at, right)

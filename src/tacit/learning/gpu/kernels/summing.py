@@ -6,10 +6,12 @@ import triton
 import triton.language as tl
 
 from tacit.learning.gpu.kernels.reading import MOST_COMPONENTS, factors_of, own_factors, values_of
+from tacit.learning.gpu.kernels.solving import DONE
 
 
 @triton.jit
 def summarise(
+    first_task,
     task_rows,
     task_starts,
     task_ends,
@@ -30,10 +32,11 @@ def summarise(
     codes: tl.constexpr,
 ):
     """Sum up the log-likelihood (Eq. 6) and what Eq. 9 needs over one segment, unless its row is left to others."""
-    task = tl.program_id(0).to(tl.int64)
+    slot = tl.program_id(0).to(tl.int64)
+    task = first_task + slot
     row = tl.load(task_rows + task).to(tl.int64)
     start, end = tl.load(task_starts + task), tl.load(task_ends + task)
-    if tl.load(irregular + row) != 0:
+    if tl.load(irregular + row) != DONE:
         end = start
     logarithm = tl.zeros([block], dtype=tl.float32)
     at = tl.arange(0, MOST_COMPONENTS)
@@ -63,7 +66,7 @@ def summarise(
             responsibility += tl.where(at == k, tl.sum(share, axis=0), 0.0)
             square += tl.where(at == k, tl.sum(share * squares, axis=0), 0.0)
         logarithm += tl.where(present, tl.log(total) - widest * squares + log_scale, 0.0)
-    out = sums + task * (1 + 2 * components)
+    out = sums + slot * (1 + 2 * components)
     tl.store(out, tl.sum(logarithm, axis=0))
     tl.store(out + 1 + at, responsibility, mask=at < components)
     tl.store(out + 1 + components + at, square, mask=at < components)
