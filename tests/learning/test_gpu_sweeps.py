@@ -497,6 +497,10 @@ def test_fused_kernels_are_tried_out_before_they_are_used(fused: ModuleType, mon
     def fail(_: object) -> None:
         raise RuntimeError("no compiler\nand more")
 
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
     monkeypatch.setattr(fused, "try_out", fail)
     with pytest.warns(UserWarning, match=r"Triton is of no use here \(no compiler\); plain PyTorch"):
+        assert half_sweep_for(torch.device("cuda")) is plain.half_sweep
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
+    with pytest.warns(UserWarning, match=r"compute capability 8\.0 or later, and this has 7\.5\); plain PyTorch"):
         assert half_sweep_for(torch.device("cuda")) is plain.half_sweep

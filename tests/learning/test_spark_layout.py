@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -172,7 +173,8 @@ def test_a_part_that_is_read_again_must_be_the_same(spark: SparkSession, tmp_pat
         write(path, _without(columns, "item"))
     else:
         write(path, _with(columns, change, [columns[change][1], *columns[change][1:].tolist()]))
-    reason = {"gone": "FileError: cannot read", "spoiled": "TableError: .* has no column 'item'"}
+    gone = f"gave up: FileError: cannot read {path}: No such file or directory; check"
+    reason = {"gone": re.escape(gone), "spoiled": "gave up: TableError: .* has no column 'item'"}
     expected = pytest.raises(EngineError, match=reason.get(change, "ReportError: .* changed while it was read; write"))
     with expected, failures_in_one_line():
         as_surveyed(read, said).count()

@@ -1,7 +1,7 @@
 """CSV and Parquet files as columns: the only home of pyarrow, which is loaded when a table is, and not before."""
 
 from tacit.tables.columns import Column, Ids, column_of, columns_of
-from tacit.tables.places import files_of, is_parquet
+from tacit.tables.places import files_of, is_parquet, readable
 from tacit.tables.reading import (
     count_rows,
     metadata_of,
@@ -26,6 +26,7 @@ __all__ = [
     "read_delimited",
     "read_metadata",
     "read_table",
+    "readable",
     "release_memory",
     "write_columns",
     "write_parts",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,4 +50,5 @@ def readable(path: str | Path) -> Iterator[None]:
         said = str(error).split("\n", 1)[0].rstrip(".")[:200]
         raise TableError(f"{path} is not a readable table: {said}; check the file") from error
     except OSError as error:
-        raise FileError(f"cannot read {path}: {reason_of(error)}; check the path") from error
+        reason = os.strerror(error.errno) if error.errno else reason_of(error)  # what Arrow says is long
+        raise FileError(f"cannot read {path}: {reason}; check the path") from error

@@ -55,6 +55,7 @@ def half_sweep_for(device: torch.device) -> HalfSweep:
     try:
         from tacit.learning.gpu import fused  # noqa: PLC0415 - Triton is heavy, and not everywhere
 
+        fused.refuse_older(device)
         fused.try_out(device)
     except Exception as error:  # noqa: BLE001 - no C compiler, an old GPU, wrong results: the other way works
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -23,28 +23,26 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _WIDEST_TILE = 128
+_OLDEST_GPU = 8, 0  # compute capability: older ones have too little memory of a program's own for the widest systems
+_COMPILED = {"enable_fp_fusion": True}  # a product and a sum at once, whatever is usual in a version of Triton
 _SUMMED_AT_ONCE = 32
 _BYTES_OF_A_SUM = 4 + 8  # in singles, and in the doubles that PyTorch makes of them
 
 
 class Launch(NamedTuple):
-    """How many reports a program forms equations of at a time, and how many warps it has, when it forms and solves.
-
-    Found by trial on an H200.
-    """
+    """How many reports a program forms equations of at a time, and how many warps it has: found by trial on an H200."""
 
     block: int
     warps: int
-    solving_warps: int
 
 
 LAUNCHES = {
-    16: Launch(32, 1, 1),
-    32: Launch(16, 1, 1),
-    64: Launch(32, 4, 1),
-    128: Launch(32, 8, 1),
-    256: Launch(32, 8, 2),
-    512: Launch(32, 8, 4),
+    16: Launch(32, 1),
+    32: Launch(16, 1),
+    64: Launch(32, 4),
+    128: Launch(32, 8),
+    256: Launch(32, 8),
+    512: Launch(32, 8),
 }
 
 
@@ -64,7 +62,8 @@ class Precision(NamedTuple):
     A pivot that falls below `least_pivot` of its diagonal entry is too uncertain in them; rows of few reports, which
     are solved for the factors and not for a change, may lose no more than `least_pivot_of_few` says. Where single
     precision will do, three products of shortened numbers carry nearly all of it, on units that are much faster than
-    plain ones. `stages` is how far loads run ahead, None for as far as the compiler thinks best: doubles take room.
+    plain ones. `numbers_a_warp` is how wide a system one warp may hold, and `stages` how far loads run ahead, None for
+    as far as the compiler thinks best: doubles take room.
     """
 
     real: Any
@@ -73,11 +72,12 @@ class Precision(NamedTuple):
     least_pivot_of_few: float
     products: str
     again: bool
+    numbers_a_warp: int
     stages: int | None
 
 
-SINGLE = Precision(tl.float32, torch.float32, 1e-3, 1e-2, "tf32x3", again=False, stages=None)
-DOUBLE = Precision(tl.float64, torch.float64, 1e-9, 1e-9, "ieee", again=True, stages=1)
+SINGLE = Precision(tl.float32, torch.float32, 1e-3, 1e-2, "tf32x3", again=False, numbers_a_warp=128, stages=None)
+DOUBLE = Precision(tl.float64, torch.float64, 1e-9, 1e-9, "ieee", again=True, numbers_a_warp=64, stages=1)
 
 
 def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) -> tuple[Tensor, Tensor]:
@@ -94,6 +94,14 @@ def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) ->
         left = torch.nonzero(irregular)
     sums = whole.summarise(shares.every) if sweep.statistics else sweep.mixture.no_sums(device)
     return sums, left.squeeze(-1)
+
+
+def refuse_older(device: torch.device) -> None:
+    """Raise what is wrong with a GPU on which the kernels would start, and fail at the first wide system."""
+    found = torch.cuda.get_device_capability(device)
+    if found < _OLDEST_GPU:
+        oldest, this = (".".join(map(str, version)) for version in (_OLDEST_GPU, found))
+        raise RuntimeError(f"its kernels need a GPU of compute capability {oldest} or later, and this has {this}")
 
 
 def try_out(device: torch.device) -> None:
@@ -157,6 +165,7 @@ class _Pass:
                 block=launch.block,
                 num_warps=launch.warps,
                 num_stages=1,
+                **_COMPILED,
             )
             self._solve_systems(run, slots, tasks, equations, precision, few=False)
 
@@ -173,6 +182,7 @@ class _Pass:
                 **self._kinds,
                 again=precision.again,
                 num_warps=launch.warps,
+                **_COMPILED,
             )
             self._solve_systems(run, slots, tasks, equations, precision, few=True)
             relating.combine[(slots.stop - slots.start,)](
@@ -180,6 +190,7 @@ class _Pass:
                 *(equations.rights, equations.roots, self.sweep.pull.slack, free),
                 **shape,
                 num_warps=launch.warps,
+                **_COMPILED,
             )
 
     def _solve_systems(  # noqa: PLR0913 - which, and how
@@ -204,8 +215,9 @@ class _Pass:
             products=precision.products,
             again=precision.again,
             few=few,
-            num_warps=LAUNCHES[size].solving_warps,
+            num_warps=max(1, size // precision.numbers_a_warp),
             **({} if precision.stages is None else {"num_stages": precision.stages}),
+            **_COMPILED,
         )
 
     def summarise(self, tasks: Tasks) -> Tensor:
@@ -221,6 +233,7 @@ class _Pass:
                 **self._kinds,
                 block=_SUMMED_AT_ONCE,
                 num_warps=LAUNCHES[self._width].warps,
+                **_COMPILED,
             )
             sums += parts.sum(dim=0, dtype=torch.float64)
         return sums

@@ -40,6 +40,7 @@ _ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
 }
 _PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.)[\w.]*(Error|Exception|Interrupt)\b")
+_OURS = "tacit.errors."  # before the name of a deliberate error, which may stand below the error that led to it
 # Where somebody may have said which cluster to use; see Spark's documentation of spark-submit.
 _CONFIGURED_BY = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
@@ -163,11 +164,12 @@ def _check_workers(context: SparkContext) -> None:
 
 
 def _cause(said: str) -> str:
-    """Find the line that matters: the error in Python if there was one, or else what Java says first."""
+    """Find the line that matters: an error of ours, another one in Python, or else what Java says first."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
+    ours = (line.removeprefix(_OURS) for line in lines if line.startswith(_OURS))
     in_python = (line for line in lines if _PYTHON_ERROR.match(line))
     in_java = (line.removeprefix(": ") for line in lines if line.startswith(": "))
-    return _first_line(next(in_python, None) or next(in_java, said))
+    return _first_line(next(ours, None) or next(in_python, None) or next(in_java, said))
 
 
 def _first_line(said: str) -> str:

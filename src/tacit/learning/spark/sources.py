@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from tacit.errors import FileError, ReportError, TableError
-from tacit.files import reason_of
+from tacit.errors import ReportError
 from tacit.learning.reports import Alphabet, Reports, reports_of_arrow, reports_of_file
-from tacit.tables import is_parquet
+from tacit.tables import is_parquet, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,13 +120,7 @@ def _place(path: str) -> tuple[Any, str]:
 @contextmanager
 def _opened(path: str) -> Iterator[Arrow]:
     """Offer a Parquet file; what goes wrong with it is said in one line."""
-    try:
+    with readable(path):
         system, inner = _place(path)
         with pq.ParquetFile(inner, filesystem=system) as file:
             yield file
-    except pa.ArrowException as error:
-        said = str(error).split("\n", 1)[0].rstrip(".")[:200]
-        raise TableError(f"{path} is not a readable table: {said}; check the file") from error
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else reason_of(error)  # what Arrow says is long
-        raise FileError(f"cannot read {path}: {reason}; check the path") from error
