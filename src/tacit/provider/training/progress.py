@@ -25,7 +25,8 @@ class Progress:
     done: bool = False
     error: str | None = None
     _trace: Trace = field(default_factory=Trace, init=False)
-    _changes: dict[str, Any] = field(default_factory=dict, init=False)
+    _said: dict[str, Any] = field(default_factory=dict, init=False)
+    _due: dict[str, Any] = field(default_factory=dict, init=False)
     _began: float = field(init=False)
     _written: float = field(default=float("-inf"), init=False)
 
@@ -37,30 +38,38 @@ class Progress:
         """Take in one message."""
         about = message.pop("about", None)
         if about == DATA:
-            self._changes |= message
+            self._take(message)
         elif about == FIT:
             self._set_trace(Trace())
         elif about == ITERATION:
             self._set_trace(self._trace.with_iteration(**message))
         elif about == DONE:
             self._set_trace(Trace(message["objective"], message["likelihood"]))
-            self._changes |= {"quality": message["quality"], "memory": message["memory"]}
+            self._take({"quality": message["quality"], "memory": message["memory"]})
             self.done = True
         elif about == FAILED:
             self.error = message["error"]
 
     def changes_due(self) -> dict[str, Any]:
-        """Return what is to be written down now; nothing, if something was a moment ago."""
-        if not self._changes or self.clock() - self._written < _SECONDS_BETWEEN:
+        """Return what was said since the last time; nothing, if that was a moment ago."""
+        if not self._due or self.clock() - self._written < _SECONDS_BETWEEN:
             return {}
         self._written = self.clock()
-        return self.changes()
+        changes, self._due = self._due, {}
+        return changes | {"seconds": self._seconds}
 
     def changes(self) -> dict[str, Any]:
-        """Return what is not written down yet, and how long it took up to now."""
-        changes, self._changes = self._changes, {}
-        return changes | {"seconds": round(self.earlier_seconds + self.clock() - self._began, 3)}
+        """Return all that was said, written down or not, and how long it took up to now."""
+        return self._said | {"seconds": self._seconds}
+
+    @property
+    def _seconds(self) -> float:
+        return round(self.earlier_seconds + self.clock() - self._began, 3)
 
     def _set_trace(self, trace: Trace) -> None:
         self._trace = trace
-        self._changes |= {"trace": trace, "iterations": len(trace.objective)}
+        self._take({"trace": trace, "iterations": len(trace.objective)})
+
+    def _take(self, changes: dict[str, Any]) -> None:
+        self._said |= changes
+        self._due |= changes
