@@ -206,6 +206,15 @@ def test_rows_that_reports_do_not_determine_get_the_least_norm() -> None:
         assert found.factors[row, 2] == pytest.approx(found.factors[row, 3], rel=1e-6)
 
 
+def test_rows_that_are_filled_up_are_no_more_singular_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("these are regular systems")
+
+    problem = Problem(32, ridge=0.0, counts=[31, 20, 9, 4])
+    monkeypatch.setattr("tacit.learning.gpu.least_norm._least_norm", fail)
+    problem.assert_same(problem.solve(), *problem.by_the_twin())
+
+
 def test_a_ridge_decides_where_reports_do_not() -> None:
     problem = Problem(6, ridge=0.1, counts=[40, 30, 20, 10])
     problem.ridge[1] = 0.4
@@ -321,6 +330,17 @@ def test_fused_kernels_take_rows_of_few_reports_as_smaller_systems(
     found = problem.solve(half_sweep=fused.half_sweep)
     problem.assert_same(found, *problem.by_the_twin())
     assert not found.irregular
+
+
+@shortened
+@pytest.mark.parametrize("rank", [81, 96, 150])
+def test_fused_kernels_read_nothing_beyond_a_row(fused: ModuleType, rank: int) -> None:
+    problem = Problem(rank, ridge=0.3, counts=[rank + 9, 40, 20], columns=rank + 10)
+    beyond = torch.full((len(problem.fixed) + 1, problem.fixed.shape[1]), torch.nan, device=DEVICE)
+    fixed, solved = beyond[:-1].copy_(on_device(problem.fixed)), on_device(problem.start)
+    sums, irregular = fused.half_sweep(device_rows(problem.rows), fixed, solved, sweep := problem.sweep(MIXTURE, AMPLE))
+    assert not len(irregular)
+    problem.assert_same(Solved(solved.cpu().numpy(), sweep.mixture.statistics(sums), []), *problem.by_the_twin())
 
 
 @shortened

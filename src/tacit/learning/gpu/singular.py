@@ -83,9 +83,12 @@ def _equations_of(part: Part, own: Tensor, free: int, mixture: Components) -> Eq
 def _least_combination(parts: Iterable[Part], own: Tensor, free: int, mixture: Components) -> Tensor:
     """With fewer reports than unknowns, S x = t has its least solution in S' (S S')^-1 t: a smaller system.
 
-    Reports that only fill a row up are zero and count for nothing.
+    Reports that only fill a row up are zero and count for nothing; an entry on the diagonal keeps their system regular.
     """
     (part,) = parts
     weighted, targets = _weighted(part, own, free, mixture)
-    shares = solve_symmetric(weighted @ weighted.mT, targets)
+    matrix = weighted @ weighted.mT
+    diagonal = matrix.diagonal(dim1=1, dim2=2)
+    diagonal += ~part.present * diagonal.amax(dim=1, keepdim=True)
+    shares = solve_symmetric(matrix, targets)
     return (weighted.mT @ shares[:, :, None]).squeeze(-1)

@@ -53,13 +53,13 @@ def accumulate(
         column = tl.load(columns + report, mask=present, other=0).to(tl.int64)
         residual = values_of(values, table, centre, report, present, codes).to(real)
         for piece in tl.static_range(0, width, tile):
-            other = factors_of(fixed, column, present, piece, stride, tile).to(real)
+            other = factors_of(fixed, column, present, piece, stride, width, tile).to(real)
             residual -= tl.sum(other * own_factors(solved, row, piece, stride, tile).to(real)[None, :], axis=1)
         weight = tl.where(present, weights_of(residual.to(tl.float32), mixture, components), 0.0).to(real)
         left = other
         if width != tile:
-            other = factors_of(fixed, column, present, along, stride, tile).to(real)
-            left = factors_of(fixed, column, present, down, stride, tile).to(real)
+            other = factors_of(fixed, column, present, along, stride, width, tile).to(real)
+            left = factors_of(fixed, column, present, down, stride, width, tile).to(real)
         right += tl.sum(left * (weight * residual)[:, None], axis=0)
         weighted = left * weight[:, None]
         if real == tl.float64:

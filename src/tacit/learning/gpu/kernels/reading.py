@@ -24,11 +24,11 @@ def weights_of(residual, mixture, components: tl.constexpr):
 
 
 @triton.jit
-def factors_of(fixed, column, present, piece, stride: tl.constexpr, width: tl.constexpr):
-    """Fetch so many factors from `piece` on, of every report of a block."""
-    at = piece + tl.arange(0, width)
+def factors_of(fixed, column, present, piece, stride: tl.constexpr, width: tl.constexpr, tile: tl.constexpr):
+    """Fetch a tile of factors from `piece` on, of every report of a block; rows may be shorter than they are wide."""
+    at = piece + tl.arange(0, tile)
     wanted = present[:, None]
-    if stride % width != 0:
+    if stride < width:
         wanted = wanted & (at < stride)[None, :]
     return tl.load(fixed + column[:, None] * stride + at[None, :], mask=wanted, other=0.0)
 

@@ -64,7 +64,7 @@ def relate(
     matrix = tl.zeros([size, size], dtype=real)
     for piece in range(0, width, tile):
         coordinate = piece + tl.arange(0, tile)
-        other = factors_of(fixed, column, present, piece, stride, tile).to(real)
+        other = factors_of(fixed, column, present, piece, stride, width, tile).to(real)
         own = own_factors(solved, row, piece, stride, tile).to(real)
         loose = tl.load(slack + coordinate, mask=coordinate < free, other=0.0).to(real)
         target -= tl.sum(other * tl.where(coordinate < free, 0.0, own)[None, :], axis=1)
@@ -116,7 +116,7 @@ def combine(
     share = tl.load(rights + slot * size + at) * tl.load(roots + slot * size + at)
     for piece in range(0, width, tile):
         coordinate = piece + tl.arange(0, tile)
-        other = factors_of(fixed, column, present, piece, stride, tile).to(real)
+        other = factors_of(fixed, column, present, piece, stride, width, tile).to(real)
         loose = tl.load(slack + coordinate, mask=coordinate < free, other=0.0).to(real)
         found = tl.sum(other * share[:, None], axis=0) * loose
         tl.store(solved + row * stride + coordinate, found.to(tl.float32), mask=coordinate < free)

@@ -49,7 +49,7 @@ def summarise(
         column = tl.load(columns + report, mask=present, other=0).to(tl.int64)
         residual = values_of(values, table, centre, report, present, codes)
         for piece in tl.static_range(0, width, tile):
-            other = factors_of(fixed, column, present, piece, stride, tile)
+            other = factors_of(fixed, column, present, piece, stride, width, tile)
             residual -= tl.sum(other * own_factors(solved, row, piece, stride, tile)[None, :], axis=1)
         squares = residual * residual
         total = tl.full([block], 1.0, tl.float32)
