@@ -66,7 +66,7 @@ class Case:
 def timed(matrix: ReportMatrix, case: Case, half_sweep: HalfSweep, iterations: int, warming: int) -> Timing:
     """Train; an iteration's time ends when its likelihood is known on this side."""
     device = torch.device("cuda")
-    engine = GpuEngine(matrix, device, memory_limit(device), half_sweep)
+    engine = GpuEngine(matrix, device, memory_limit(device), lambda *_: half_sweep)
     options = MogMfOptions(
         rank=case.rank, components=COMPONENTS, regularisation=case.ridge, iterations=warming + iterations, tolerance=0.0
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,10 +99,58 @@ def test_the_gpu_engine_gives_the_local_model(
 
 def test_auto_says_what_it_chose(reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TACIT_GPU_DEVICE", raising=False)
-    monkeypatch.setattr("tacit.learning.gpu.gpu_found", lambda: None)
+    monkeypatch.setattr("tacit.learning.gpu.gpu_found", lambda: (False, "there is no GPU that PyTorch can use"))
     assert "engine local: there is no GPU" in reports(*FIT, "--engine", "auto").err
     more = ["--engine", "auto", "--model", "svd", "--spark", "spark.master=yarn", "--threads", "1"]
     assert "engine local: svd has no other; --spark is of no use to it\n" in reports(*FIT, *more).err
+
+
+def test_auto_stays_here_where_a_fit_does_not_go_to_the_gpu(
+    reports: Callable[..., Any], absent: Callable[[str], NoReturn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if importlib.util.find_spec("torch") is None:
+        absent("PyTorch is not installed; install tacit[gpu]")
+    monkeypatch.setenv("TACIT_GPU_DEVICE", "cpu")  # in a GPU's place, once it is chosen
+    monkeypatch.setenv("TACIT_GPU_MEMORY", "20000")
+    monkeypatch.setattr("tacit.learning.gpu.gpu_found", lambda: (True, "there is a small GPU"))
+    found = reports(*FIT, "--engine", "auto", "--json")
+    assert (found.status, found.json["engine"]) == (0, "local")
+    assert "engine gpu: there is a small GPU" in found.err
+    assert "engine local after all: the fit needs at least" in found.err
+    assert reports(*FIT, "--engine", "gpu").status == 2
+
+
+def test_auto_refuses_a_device_that_is_none(
+    reports: Callable[..., Any], absent: Callable[[str], NoReturn], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if importlib.util.find_spec("torch") is None:
+        absent("PyTorch is not installed; install tacit[gpu]")
+    monkeypatch.setenv("TACIT_GPU_DEVICE", "cuda:7x")
+    found = reports(*FIT, "--engine", "auto")
+    assert (found.status, "TACIT_GPU_DEVICE is 'cuda:7x'" in found.err) == (2, True)
+    monkeypatch.setenv("TACIT_GPU_DEVICE", "cpu")
+    assert "engine local: TACIT_GPU_DEVICE is cpu\n" in reports(*FIT, "--engine", "auto").err
+
+
+@pytest.mark.parametrize("engine", ["auto", "gpu"])
+def test_a_pytorch_that_cannot_be_loaded_is_said_in_one_line(
+    reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, engine: str
+) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "torch.py").write_text("raise ImportError('libcudnn.so.9: no such file')", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / "broken"))
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torch" or ".gpu." in name]:
+        monkeypatch.delitem(sys.modules, name)
+    found = reports(*FIT, "--engine", engine)
+    assert "PyTorch is installed and cannot be loaded (libcudnn.so.9: no such file)" in found.err
+    assert found.status == (0 if engine == "auto" else 2)
+
+
+def test_auto_counts_what_a_store_has(reports: Callable[..., Any], store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.cli.engines.available_memory", lambda: 10)
+    monkeypatch.setattr("tacit.cli.engines.importlib.util.find_spec", lambda _: None)
+    said = reports("fit", store, *FIT[4:], "--engine", "auto").err
+    assert "engine local: reports take about 0 GB, and 0 GB of memory are to be had, but Spark is not installed" in said
 
 
 def test_a_folder_of_parts_is_one_source(reports: Callable[..., Any], tmp_path: Path) -> None:

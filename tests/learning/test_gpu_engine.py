@@ -212,7 +212,8 @@ def swept(matrix: ReportMatrix, reports: DeviceReports, half_sweep: HalfSweep = 
 
 
 def test_streamed_reports_give_the_very_numbers_of_resident_ones(matrix: ReportMatrix) -> None:
-    resident, streamed = (DeviceReports(matrix, DEVICE, most=700, resident=stay) for stay in (True, False))
+    pins = DEVICE.type == "cuda"
+    resident, streamed = (DeviceReports(matrix, DEVICE, most=700, resident=stay, pins=pins) for stay in (True, False))
     assert len(list(streamed.rows(by_item=True))) > 10
     for expected, found in zip(swept(matrix, resident), swept(matrix, streamed), strict=True):
         assert np.array_equal(expected, found)
@@ -227,7 +228,8 @@ def test_fused_kernels_sweep_streamed_reports_as_resident_ones_and_as_the_local_
     fused = importlib.import_module("tacit.learning.gpu.fused")
     world = make_world(STARS, shape=WorldShape(40, 25, 400), seed=3)
     matrix = ReportMatrix.of_values(world.users, world.items, world.ratings, STARS)
-    resident, streamed = (DeviceReports(matrix, DEVICE, most=90, resident=stay) for stay in (True, False))
+    pins = DEVICE.type == "cuda"
+    resident, streamed = (DeviceReports(matrix, DEVICE, most=90, resident=stay, pins=pins) for stay in (True, False))
     users, items, *_ = found = swept(matrix, resident, fused.half_sweep)
     for expected, other in zip(found, swept(matrix, streamed, fused.half_sweep), strict=True):
         assert np.array_equal(expected, other)
@@ -284,11 +286,16 @@ def test_a_plan_has_room_for_the_longest_row_and_says_what_is_pinned() -> None:
     assert plan.scratch >= 256 * 8 * 256 * 256  # matrices of 256 segments in doubles
     assert plan.resident
     assert "own memory" not in plan.describe()
-    streamed = foresee(matrix, Demand(8, 1, 1 << 20, pins=True), "this one", 95 << 20)
+    streamed = foresee(matrix, Demand(8, 1, 1 << 20, pinnable=1 << 30), "this one", 95 << 20)
+    assert streamed.pins
     assert not streamed.resident
     assert streamed.pinned > 2 * 8 * people
     assert "streamed there" in streamed.describe()
     assert f"a copy of {streamed.pinned / (1 << 20):.1f} MiB in this machine's own memory" in streamed.describe()
+    slow = foresee(matrix, Demand(8, 1, 1 << 20, pinnable=1 << 20), "this one", 95 << 20)
+    assert (slow.resident, slow.pins) == (False, False)
+    assert "at a time" in slow.describe()
+    assert "slowly: of this machine's own memory, 1.0 MiB may be used, not " in slow.describe()
 
 
 def test_too_little_memory_is_refused_in_a_line_with_need_limit_and_remedy(
@@ -394,7 +401,9 @@ def test_the_engine_is_made_for_the_device_that_is_named(
     monkeypatch.setenv("TACIT_GPU_MEMORY", "123456789")
     engine = gpu_engine(plain_numbers)
     assert (engine.name, engine.device, engine.limit) == ("gpu", torch.device("cpu"), 123_456_789)
-    assert engine.versions()["kernel"] == "gpu plain"
+    assert engine.versions()["kernel"] == "gpu none"
+    model = fit_with(engine, OffsetsOptions(), np.random.default_rng(0))
+    assert model.provenance.versions["kernel"] == "gpu plain"
     assert np.array_equal(engine.rated().columns, plain_numbers.by_user.columns)
 
 

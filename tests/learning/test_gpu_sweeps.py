@@ -19,7 +19,7 @@ if importlib.util.find_spec("torch") is None and not os.environ.get("TACIT_NO_SK
 
 import torch
 
-from tacit.learning.gpu import half_sweep_for, plain, singular
+from tacit.learning.gpu import plain, singular
 from tacit.learning.gpu.batches import SEGMENT, Cost, batches, runs
 from tacit.learning.gpu.components import Components
 from tacit.learning.gpu.least_norm import solve_symmetric
@@ -509,18 +509,3 @@ def test_fused_kernels_sum_long_rows_up_in_segments_whatever_the_memory(
     problem.assert_same(ample, *problem.by_the_twin())
     assert (ample.factors == tight.factors).all()
     assert ample.sums.log_likelihood == tight.sums.log_likelihood
-
-
-def test_fused_kernels_are_tried_out_before_they_are_used(fused: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    fused.try_out(DEVICE)
-
-    def fail(_: object) -> None:
-        raise RuntimeError("no compiler\nand more")
-
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
-    monkeypatch.setattr(fused, "try_out", fail)
-    with pytest.warns(UserWarning, match=r"Triton is of no use here \(no compiler\); plain PyTorch"):
-        assert half_sweep_for(torch.device("cuda")) is plain.half_sweep
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (7, 5))
-    with pytest.warns(UserWarning, match=r"compute capability 8\.0 or later, and this has 7\.5\); plain PyTorch"):
-        assert half_sweep_for(torch.device("cuda")) is plain.half_sweep

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.cli.options import note
-from tacit.errors import FileError, InvalidInputError, MissingExtraError, ReportError
+from tacit.errors import EngineError, FileError, InvalidInputError, MissingExtraError, ReportError
 from tacit.learning import ReportMatrix, read_reports
 from tacit.learning.kernels import checked_threads, default_threads
 from tacit.learning.local_engine import LocalEngine
@@ -62,10 +62,11 @@ class Sources:
         """The address of the store, if it is one."""
         return self.places[0] if len(self.places) == 1 and _is_store(self.places[0]) else None
 
-    def reports(self) -> int | None:
-        """Return about how many reports files hold, None if that is not known."""
+    def reports(self) -> int:
+        """Return about how many reports there are."""
         if self.store is not None:
-            return None
+            with _store(self.store) as store:
+                return store.count("reports")
         return sum(count_rows(file) for place in self.places for file in files_of(place))
 
 
@@ -83,12 +84,10 @@ def opened_engine(
     if chosen == SPARK:
         with _on_spark(sources, settings) as engine:
             yield engine
-    elif chosen == GPU:
-        from tacit.learning.gpu import gpu_engine  # noqa: PLC0415 - slow, and only for those who ask
-
-        yield gpu_engine(_matrix(sources))
-    else:
-        yield LocalEngine(_matrix(sources), default_threads() if threads is None else checked_threads(threads))
+        return
+    matrix = _matrix(sources)
+    on_gpu = _on_gpu(matrix, options, by_choice=name != AUTO) if chosen == GPU else None
+    yield on_gpu or LocalEngine(matrix, default_threads() if threads is None else checked_threads(threads))
 
 
 def _check_engine(name: str, options: Options, threads: int | None, settings: Mapping[str, str]) -> None:
@@ -118,7 +117,7 @@ def _automatic(sources: Sources, options: Options) -> tuple[str, str]:
     """Choose an engine: a GPU if there is one, a cluster for what does not fit into memory, else this machine."""
     if options.model not in _ELSEWHERE:
         return LOCAL, f"{options.model} has no other"
-    needed, there = _BYTES_A_REPORT * (sources.reports() or 0), available_memory()
+    needed, there = _BYTES_A_REPORT * sources.reports(), available_memory()
     if needed > there:
         why = f"reports take about {needed / 1e9:.0f} GB, and {there / 1e9:.0f} GB of memory are to be had"
         if importlib.util.find_spec("pyspark") is not None:
@@ -126,9 +125,24 @@ def _automatic(sources: Sources, options: Options) -> tuple[str, str]:
         return LOCAL, f"{why}, but Spark is not installed"
     from tacit.learning.gpu import gpu_found  # noqa: PLC0415 - as above
 
-    if (device := gpu_found()) is not None:
-        return GPU, f"there is {device}"
-    return LOCAL, "there is no GPU that PyTorch can use"
+    found, said = gpu_found()
+    return GPU if found else LOCAL, said
+
+
+def _on_gpu(matrix: ReportMatrix, options: Options, *, by_choice: bool) -> Engine | None:
+    """Return the GPU engine; None where nobody chose it and the fit does not go there, which is said."""
+    from tacit.learning.gpu import gpu_engine  # noqa: PLC0415 - slow, and only for those who ask
+
+    try:
+        engine = gpu_engine(matrix)
+        if not by_choice:
+            engine.prepare(options)
+    except EngineError as error:
+        if by_choice:
+            raise
+        note(f"engine local after all: {error}")
+        return None
+    return engine
 
 
 def _matrix(sources: Sources) -> ReportMatrix:

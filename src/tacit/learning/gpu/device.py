@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tacit.errors import EngineError
+from tacit.learning.memory import available_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,21 +18,37 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _CUDA = "cuda"
+# Memory for what is solved at once: on a GPU enough to keep all of it busy, on a processor little more than its caches.
+_SCRATCH_ON_PROCESSOR = 1 << 25
+_PINNED_SHARE = 0.5  # of the memory that is to be had: it cannot be swapped, and others need some
+_LEAST_SCRATCH, _MOST_SCRATCH, _SCRATCH_SHARE = 1 << 29, 1 << 31, 32
+
+
+def named_device() -> torch.device:
+    """Return the device that `TACIT_GPU_DEVICE` names, there or not."""
+    name = os.environ.get("TACIT_GPU_DEVICE", "") or _CUDA
+    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", name):
+        raise EngineError(f"TACIT_GPU_DEVICE is {name[:40]!r}; set it to cuda, cuda:1 and so on, or cpu")
+    return torch.device(name)
 
 
 def chosen_device() -> torch.device:
     """Return the device that `TACIT_GPU_DEVICE` names, or refuse one that is not there."""
-    name = os.environ.get("TACIT_GPU_DEVICE", "") or _CUDA
-    if not re.fullmatch(r"cpu|cuda(:[0-9]{1,3})?", name):
-        raise EngineError(f"TACIT_GPU_DEVICE is {name[:40]!r}; set it to cuda, cuda:1 and so on, or cpu")
-    device = torch.device(name)
-    there = torch.cuda.device_count() if device.type == _CUDA else 1
-    if there == 0:
+    device = named_device()
+    if device.type != _CUDA:
+        return device
+    if (there := device_count()) == 0:
         msg = "PyTorch finds no CUDA device here; use the local engine, or set TACIT_GPU_DEVICE=cpu for a trial"
         raise EngineError(msg)
-    if device.type == _CUDA and (device.index or 0) >= there:
-        raise EngineError(f"TACIT_GPU_DEVICE is {name!r}, but there are {there} devices; set it to cuda:{there - 1}")
+    if (device.index or 0) >= there:
+        named = f"TACIT_GPU_DEVICE is {str(device)!r}, but there are {there} devices"
+        raise EngineError(f"{named}; set it to cuda:{there - 1}")
     return device
+
+
+def device_count() -> int:
+    """Return how many CUDA devices PyTorch finds."""
+    return int(torch.cuda.device_count())
 
 
 def memory_limit(device: torch.device) -> int:
@@ -42,6 +59,22 @@ def memory_limit(device: torch.device) -> int:
     if not re.fullmatch(r"[1-9][0-9]{0,14}", asked):
         raise EngineError(f"TACIT_GPU_MEMORY is {asked[:40]!r}; set it to a number of bytes, as 8000000000")
     return min(int(asked), _free_memory(device))
+
+
+def scratch_memory(device: torch.device) -> int:
+    """Return how many bytes are best for what is solved at once: of what the device has, whoever else is using it.
+
+    What is solved together is rounded together, so that this decides on a model's last bits.
+    """
+    if device.type != _CUDA:
+        return _SCRATCH_ON_PROCESSOR
+    share = int(torch.cuda.get_device_properties(device).total_memory) // _SCRATCH_SHARE
+    return min(max(1 << share.bit_length() - 1, _LEAST_SCRATCH), _MOST_SCRATCH)
+
+
+def pinnable_memory(device: torch.device) -> int | None:
+    """Return how many bytes of this machine's memory may be kept for a device to read by itself, None if it is one."""
+    return int(_PINNED_SHARE * available_memory()) if device.type == _CUDA else None
 
 
 def device_name(device: torch.device) -> str:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from tacit.learning.gpu import plain
-from tacit.learning.gpu.device import computing, device_name
+from tacit.learning.gpu.device import computing, device_name, pinnable_memory, scratch_memory
 from tacit.learning.gpu.factors import GpuFactors
 from tacit.learning.gpu.plan import Demand, Plan, foresee
 from tacit.learning.gpu.posterior import GpuPosteriorSweeper
@@ -17,10 +15,13 @@ from tacit.learning.gpu.reports import DeviceReports
 from tacit.learning.gpu.sums import row_sums
 from tacit.learning.gpu.sweep import Pull
 from tacit.learning.gpu.sweeper import GpuSweeper
+from tacit.learning.gpu.trial import Kind, half_sweep_for
 from tacit.learning.model_parts import structure
 from tacit.learning.options import MOST_PLACES, ChannelMfOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from tacit.learning.factors import FactorPair, Ridge
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-# Memory for what is solved at once: on a GPU enough to keep all of it busy, on a processor little more than its caches.
-_SCRATCH_ON_PROCESSOR = 1 << 25
-_LEAST_SCRATCH, _MOST_SCRATCH, _SCRATCH_SHARE = 1 << 29, 1 << 31, 1 / 32
 _EMBEDDING_SPARE = 11  # vectors beyond the pattern's dimensions that are multiplied to find these
 _POSTERIOR_ARRAYS = 3  # rows, and variances and centres of what is solved for
 
@@ -46,11 +44,17 @@ class GpuEngine:
     name = "gpu"
 
     def __init__(
-        self, matrix: ReportMatrix, device: torch.device, limit: int, half_sweep: HalfSweep = plain.half_sweep
+        self,
+        matrix: ReportMatrix,
+        device: torch.device,
+        limit: int,
+        choose: Callable[[torch.device, Kind], HalfSweep] = half_sweep_for,
     ) -> None:
-        """Allocate nothing yet."""
-        self.summary, self.device, self.limit, self.half_sweep = matrix, device, limit, half_sweep
-        self._asked = Demand(1, 1, _scratch(device, limit), pins=device.type == "cuda")
+        """Allocate nothing yet; `choose` says what does the half-sweeps of a kind."""
+        self.summary, self.device, self.limit = matrix, device, limit
+        self._choose, self._kernels = choose, set[str]()
+        self._asked = Demand(1, 1, scratch_memory(device), pinnable_memory(device))
+        self._components = 1
         self._reports: DeviceReports | None = None
 
     def prepare(self, options: Options) -> str:
@@ -58,6 +62,7 @@ class GpuEngine:
         coordinates, arrays = _widest(options)
         plan = self.plan(coordinates, arrays)
         self._asked = self._asked.beside(coordinates, arrays)
+        self._components = int(getattr(options, "components", 1))
         return plan.describe()
 
     def plan(self, coordinates: int, arrays: int = 1) -> Plan:
@@ -75,20 +80,25 @@ class GpuEngine:
         if self._reports is None or (self._reports.resident, self._reports.most) != (plan.resident, plan.most):
             self._reports = None  # its memory goes back first
             with computing(self.device):
-                self._reports = DeviceReports(self.summary, self.device, most=plan.most, resident=plan.resident)
+                self._reports = DeviceReports(
+                    self.summary, self.device, most=plan.most, resident=plan.resident, pins=plan.pins
+                )
         return self._reports, plan.scratch
 
     def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> GpuSweeper:
         """Start alternating sweeps from these factors, which are copied to the device."""
         reports, memory = self.laid_out(pair.coordinates)
-        values = self.summary.symbol_values
+        values, pulls = self.summary.symbol_values, tuple(ridge.of(pair).tolist())
+        half_sweep = self._choose(self.device, Kind(pair.coordinates, pulls, values is not None, self._components))
+        self._kernels.add(half_sweep.__module__.rpartition(".")[2])
         with computing(self.device):
             table = None if values is None else torch.from_numpy(values - np.float32(mean)).to(self.device)
-            factors, pull = GpuFactors.of(pair, self.device), Pull.of(ridge.of(pair).tolist(), self.device)
-        return GpuSweeper(reports, factors, table, mean, ridge, pull, self.half_sweep, memory)
+            factors, pull = GpuFactors.of(pair, self.device), Pull.of(pulls, self.device)
+        return GpuSweeper(reports, factors, table, mean, ridge, pull, half_sweep, memory)
 
     def posterior_sweeper(self, table: Floats | None, weights: Floats, centre: float) -> GpuPosteriorSweeper:
         """Read symbols through a table, or plain numbers less the centre."""
+        self._kernels.add("plain")
         return GpuPosteriorSweeper(self._for_posteriors, table, weights, centre)
 
     def _for_posteriors(self, coordinates: int) -> tuple[DeviceReports, int]:
@@ -105,16 +115,16 @@ class GpuEngine:
         return structure(self.summary.by_user.starts, self.summary.by_user.columns)
 
     def versions(self) -> dict[str, str]:
-        """Name the kernel, PyTorch and the device."""
-        kernel = self.half_sweep.__module__.rpartition(".")[2]
-        named = {"kernel": f"gpu {kernel}", "torch": str(torch.__version__), "device": device_name(self.device)}
-        return named if kernel == "plain" else named | {"triton": version("triton")}
+        """Name the kernels that were used, PyTorch and the device."""
+        kernels = " and ".join(sorted(self._kernels)) or "none"
+        named = {"kernel": f"gpu {kernels}", "torch": str(torch.__version__), "device": device_name(self.device)}
+        return named | {"triton": _triton_version()} if "fused" in self._kernels else named
 
 
-def _scratch(device: torch.device, limit: int) -> int:
-    if device.type == "cpu":
-        return _SCRATCH_ON_PROCESSOR
-    return min(max(int(limit * _SCRATCH_SHARE), _LEAST_SCRATCH), _MOST_SCRATCH)
+def _triton_version() -> str:
+    import triton  # noqa: PLC0415 - not everywhere
+
+    return str(triton.__version__)
 
 
 def _widest(options: Options) -> tuple[int, int]:

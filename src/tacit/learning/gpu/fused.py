@@ -9,21 +9,18 @@ import numpy as np
 import torch
 import triton.language as tl
 
-from tacit.learning.gpu import plain, singular
-from tacit.learning.gpu.components import Components
-from tacit.learning.gpu.device import computing
 from tacit.learning.gpu.kernels import forming, relating, solving, summing
-from tacit.learning.gpu.reports import Block, DeviceRows
-from tacit.learning.gpu.sweep import Pull, Sweep
 from tacit.learning.gpu.tasks import NARROWEST, Shares, Tasks, filled_up, room_for_slot, shares_of
 from tacit.learning.kernels import MOST_COMPONENTS
-from tacit.learning.mixture import NoiseMixture
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from tacit.learning.gpu.components import Components
+    from tacit.learning.gpu.reports import DeviceRows
+    from tacit.learning.gpu.sweep import Sweep
+
 _WIDEST_TILE = 128
-_OLDEST_GPU = 8, 0  # compute capability: older ones have too little memory of a program's own for the widest systems
 _COMPILED = {"enable_fp_fusion": True}  # a product and a sum at once, whatever is usual in a version of Triton
 _SUMMED_AT_ONCE = 32
 _BYTES_OF_A_SUM = 4 + 8  # in singles, and in the doubles that PyTorch makes of them
@@ -94,32 +91,6 @@ def half_sweep(rows: DeviceRows, fixed: Tensor, solved: Tensor, sweep: Sweep) ->
         left = torch.nonzero(irregular)
     sums = whole.summarise(shares.every) if sweep.statistics else sweep.mixture.no_sums(device)
     return sums, left.squeeze(-1)
-
-
-def refuse_older(device: torch.device) -> None:
-    """Raise what is wrong with a GPU on which the kernels would start, and fail at the first wide system."""
-    found = torch.cuda.get_device_capability(device)
-    if found < _OLDEST_GPU:
-        oldest, this = (".".join(map(str, version)) for version in (_OLDEST_GPU, found))
-        raise RuntimeError(f"its kernels need a GPU of compute capability {oldest} or later, and this has {this}")
-
-
-def try_out(device: torch.device) -> None:
-    """Compile all kernels and run them on two short rows; whatever is wrong with compiler or device is raised."""
-    with computing(device):
-        fixed = torch.zeros(4, NARROWEST, device=device)
-        fixed[:, :2] = torch.arange(1.0, 9.0, device=device).reshape(4, 2).cos()
-        starts, columns = torch.tensor([0, 3, 4], device=device), torch.arange(4, dtype=torch.int32, device=device)
-        rows = DeviceRows(Block(0, 2, np.array([3, 1])), starts, columns, fixed[:, 0].exp())
-        for ridge in (1.0, 0.0):  # without one, the second row is done in doubles
-            pull, mixture = Pull.of([ridge, ridge], device), Components.of(NoiseMixture.single())
-            sweep = Sweep(None, 2, pull, mixture, statistics=True, memory=1 << 20)
-            found, expected = fixed[:2].clone(), fixed[:2].clone()
-            half_sweep(rows, fixed, found, sweep)
-            _, irregular = plain.half_sweep(rows, fixed, expected, sweep)
-            singular.solve(irregular, rows, fixed, expected, sweep)
-            if not torch.allclose(found, expected, rtol=1e-3, atol=1e-3):
-                raise RuntimeError("what its kernels compute is wrong")
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -39,6 +39,12 @@ class Plan:
     notes: int
     scratch: int
     pinned: int
+    pinnable: int
+
+    @property
+    def pins(self) -> bool:
+        """Whether what is streamed is kept where a device can read it by itself, in memory that cannot be swapped."""
+        return 0 < self.pinned <= self.pinnable
 
     @property
     def need(self) -> int:
@@ -51,20 +57,26 @@ class Plan:
         sizes = {"reports": self.reports, "factors": self.factors, "scratch": self.notes + self.scratch}
         parts = ", ".join(f"{name} {_shown(size)}" for name, size in sizes.items())
         said = f"on {self.device}: {self.count} reports {where}; {_shown(self.need)} of {_shown(self.limit)} ({parts})"
-        return f"{said}, and a copy of {_shown(self.pinned)} in this machine's own memory" if self.pinned else said
+        if not self.pinned:
+            return said
+        if self.pins:
+            return f"{said}, and a copy of {_shown(self.pinned)} in this machine's own memory"
+        there, wanted = _shown(self.pinnable), _shown(self.pinned)
+        return f"{said}, slowly: of this machine's own memory, {there} may be used, not {wanted}"
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What is asked of a plan: rows of so many coordinates, so many arrays of such rows, and scratch memory.
 
-    `pins` says that what is streamed is kept where a device can read it by itself, in memory that cannot be swapped.
+    `pinnable` is how many bytes of this machine's memory may hold a copy of what is streamed; None where that is of no
+    use.
     """
 
     coordinates: int
     arrays: int
     scratch: int
-    pins: bool = False
+    pinnable: int | None = None
 
     def beside(self, coordinates: int, arrays: int) -> Demand:
         """Ask for that too, if not at the same time."""
@@ -107,8 +119,9 @@ def _plan(  # noqa: PLR0913 - what is tried
     stride = -(-demand.coordinates // _LINE) * _LINE
     copied = max(int(_blocks(rows, most)[0].max()) for rows in sides)  # to see how far a block's rows moved
     factors = 4 * stride * (demand.arrays * sum(matrix.shape) + copied)
-    pinned = sum(_pinned(rows, most) for rows in sides) if demand.pins and not resident else 0
-    return Plan(device, limit, matrix.reports, resident, most, held, factors, notes, scratch, pinned)
+    pinned = 0 if resident or demand.pinnable is None else sum(_pinned(rows, most) for rows in sides)
+    pinnable = demand.pinnable or 0
+    return Plan(device, limit, matrix.reports, resident, most, held, factors, notes, scratch, pinned, pinnable)
 
 
 def _bytes(rows: Rows) -> int:

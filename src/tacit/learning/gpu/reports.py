@@ -95,10 +95,12 @@ def value_bytes(rows: Rows) -> int:
 class DeviceReports:
     """The reports of a matrix, cut into blocks, for one device."""
 
-    def __init__(self, matrix: ReportMatrix, device: torch.device, *, most: int, resident: bool) -> None:
-        """Copy them to the device if they are to stay there."""
+    def __init__(
+        self, matrix: ReportMatrix, device: torch.device, *, most: int, resident: bool, pins: bool = False
+    ) -> None:
+        """Copy them to the device if they are to stay there; `pins` says whether it may read them here by itself."""
         self.device, self.resident, self.most = device, resident, most
-        self.users, self.items = (_Side(rows, device, most) for rows in (matrix.by_user, matrix.by_item))
+        self.users, self.items = (_Side(rows, device, most, pins=pins) for rows in (matrix.by_user, matrix.by_item))
         if resident:
             self.users.stay()
             self.items.stay()
@@ -113,8 +115,8 @@ class DeviceReports:
 class _Side:
     """One order of the reports, on this machine or, if they stay there, on the device."""
 
-    def __init__(self, rows: Rows, device: torch.device, most: int) -> None:
-        self._rows, self._device = rows, device
+    def __init__(self, rows: Rows, device: torch.device, most: int, *, pins: bool) -> None:
+        self._rows, self._device, self._pins = rows, device, pins
         self._blocks = [
             Block(*bounds, np.diff(rows.starts[bounds[0] : bounds[1] + 1])) for bounds in cut(rows.starts, most)
         ]
@@ -128,10 +130,10 @@ class _Side:
         """Go through the blocks, each on the device by then."""
         if self._there is not None:
             yield from self._there
-        elif self._device.type == "cuda":
+        elif self._pins:
             yield from copied_ahead(self._pinned, self._device)
         else:
-            yield from map(self._host, self._blocks)
+            yield from (_moved(self._host(block), self._device) for block in self._blocks)
 
     @cached_property
     def _pinned(self) -> list[DeviceRows]:
