@@ -1,4 +1,4 @@
-"""What the device can do at best, measured: products, copies, and rows of factors fetched in the order of the data."""
+"""What the device can do at best, measured: products and copies; and what that makes of an EM iteration."""
 
 from __future__ import annotations
 
@@ -17,15 +17,28 @@ if TYPE_CHECKING:
 _SIZE = 8192
 _COPY_BYTES = 1 << 32
 _REPEATS = 5
-_AT_ONCE = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a device does at best: operations of a large product in single precision, and bytes copied, a second."""
+
+    flops: float
+    copied: float
+
+    @classmethod
+    def measured(cls) -> Rates:
+        """Measure both."""
+        return cls(product_rate(), copy_rate())
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least that one EM iteration takes, in milliseconds, whatever the program.
+    """The least that one EM iteration takes, in milliseconds.
 
     Each side's equations take half of a symmetric matrix for every rating, and a Cholesky factorisation for every row;
-    every rating's row of factors is fetched once a side, and once more for the sums at the new factors.
+    every rating's row of factors is fetched once a side, and once more for the sums at the new factors, as fast as
+    memory is copied. Small tables may come faster, from the cache between.
     """
 
     gflop: float
@@ -43,24 +56,13 @@ class Floor:
         return {name: round(number, 3) for name, number in (asdict(self) | {"overlapped": self.overlapped}).items()}
 
 
-def floor_of(matrix: ReportMatrix, rank: int, flops_per_second: float) -> Floor:
-    """Count the work, and time the gathers as PyTorch does them."""
+def floor_of(matrix: ReportMatrix, rank: int, rates: Rates) -> Floor:
+    """Count the work."""
     people, things = matrix.shape
     flops = 2.0 * matrix.reports * rank * (rank + 1) + 4.0 * matrix.reports * rank * 2
     flops += (people + things) * (rank**3 / 3 + 2 * rank**2)
-    seconds = sum(gather_seconds(matrix, rank, by_item=by_item) * times for by_item, times in ((False, 1), (True, 2)))
     gathered = 3 * 4.0 * rank * matrix.reports
-    return Floor(flops / 1e9, gathered / 1e9, 1e3 * flops / flops_per_second, 1e3 * seconds)
-
-
-def gather_seconds(matrix: ReportMatrix, rank: int, *, by_item: bool) -> float:
-    """Time adding up the rows of factors that one side's reports name, without storing what was fetched."""
-    rows, other = (matrix.by_item, matrix.shape[0]) if by_item else (matrix.by_user, matrix.shape[1])
-    columns = torch.tensor(rows.columns, device="cuda")
-    starts = torch.tensor(rows.starts, device="cuda")
-    table = torch.ones((other, rank), device="cuda")
-    bag = torch.nn.functional.embedding_bag
-    return best_seconds(lambda: bag(columns, table, starts[:-1].int(), mode="sum"))
+    return Floor(flops / 1e9, gathered / 1e9, 1e3 * flops / rates.flops, 1e3 * gathered / rates.copied)
 
 
 def product_rate() -> float:
