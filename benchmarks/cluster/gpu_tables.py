@@ -34,9 +34,11 @@ def iterations(record: Record) -> str:
     ]
     head = ["ratings", "rank", "ridge", "fused kernels, ms", "plain PyTorch, ms", "floor, ms", "fused / floor"]
     apart = max(run["likelihoods_apart"] for run in record["runs"] if run["ridge"])
+    compared = min(run["likelihoods_compared"] for run in record["runs"])
     told = (
         f"{record['device']}, PyTorch {record['torch']}, Triton {record['triton']}, medians of one run on"
-        f" {record['date']}; with a ridge, the two ways' likelihoods are at most {apart:.1e} apart, relatively."
+        f" {record['date']} of commit {record['commit']}; with a ridge, the two ways' likelihoods are at most"
+        f" {apart:.1e} apart, relatively, over {compared} iterations."
     )
     return f"{table(head, rows)}\n\n{told}"
 

@@ -7,6 +7,7 @@ import datetime as dt
 import json
 import platform
 import statistics
+import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,8 +121,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--iterations", type=int, default=15)
     parser.add_argument("--warming", type=int, default=3)
     parser.add_argument("--billion", action="store_true", help="train on 10^9 ratings at rank 64, too")
+    parser.add_argument("--commit", help="of what is measured, where git does not say")
     parser.add_argument("--output", type=Path, default=RESULT)
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    chosen.commit = chosen.commit or _commit()
+    return chosen
 
 
 def main() -> None:
@@ -136,6 +140,7 @@ def main() -> None:
         "torch": torch.__version__,
         "triton": _triton(),
         "python": platform.python_version(),
+        "commit": chosen.commit,
         "product_flops_per_second": round(reached.flops),
         "copy_bytes_per_second": round(reached.copied),
         "runs": [],
@@ -159,6 +164,15 @@ def main() -> None:
 
 def _keep(record: dict[str, Any], path: Path) -> None:
     path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _commit() -> str | None:
+    asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        said = subprocess.run(asked, cwd=RESULT.parent, capture_output=True, text=True, check=True)  # noqa: S603 - git
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return said.stdout.strip()
 
 
 def _triton() -> str:
