@@ -47,6 +47,8 @@ WRONG = {
     "threads on Spark": (["--engine", "spark", "--threads", "2"], "set --spark spark.task.cpus=N instead"),
     "threads on a GPU": (["--engine", "gpu", "--threads", "2"], "of no use to the engine gpu; leave it out"),
     "a file and a store": (["sqlite:///some.db"], "a store is read by itself"),
+    "an address of a file": (["s3://bucket/reports.parquet"], "addresses (s3://) are read by the engine spark; add"),
+    "an address with a secret": (["s3://AKIA:hush@bucket/reports"], "has a secret before its @, which logs would show"),
 }
 
 
@@ -57,6 +59,17 @@ def test_what_cannot_be_done_is_said_in_one_line(reports: Callable[..., Any], ca
     assert found.status == 2
     assert said in found.err
     assert found.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:hush@h/db", "postgresql+psycopg://u@h/db?password=hush"])
+def test_a_password_is_no_business_of_spark_submit(
+    reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    found = reports("fit", address, "--engine", "spark", "-o", "model")
+    assert found.status == 2
+    assert "spark-submit writes its command line into Spark's event log" in found.err
+    assert "hush" not in found.err
 
 
 def test_files_need_their_policies(reports: Callable[..., Any]) -> None:

@@ -23,8 +23,12 @@ def spark_is_there(absent: Callable[[str], NoReturn]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_is_there: None) -> Iterator[SparkSession]:  # noqa: ARG001 - asked first
+def spark(
+    spark_is_there: None,  # noqa: ARG001 - asked first
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SparkSession]:
     """Spark on two cores, one for all tests of a process: it takes seconds to start."""
-    session = spark_session({"spark.master": "local[2]", "spark.driver.memory": "1g"})
+    files = str(tmp_path_factory.mktemp("spark"))
+    session = spark_session({"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.local.dir": files})
     yield session
     session.stop()

@@ -172,6 +172,13 @@ def test_factors_are_sent_whole_up_to_a_limit(layout: Layout) -> None:
     assert (enough.versions()["plan"], too_little.versions()["plan"]) == ("broadcast", "joined")
 
 
+def test_the_limit_is_what_the_memory_of_java_can_bear(layout: Layout) -> None:
+    java: Any = layout.context._jvm
+    most = java.java.lang.Runtime.getRuntime().maxMemory()
+    assert most < 2 << 30  # as the tests' session was told
+    assert SparkEngine(layout).largest_broadcast == most // 8
+
+
 def test_sums_of_rows_are_those_of_one_machine(engine: SparkEngine, matrix: ReportMatrix) -> None:
     local = LocalEngine(matrix, 1)
     for by_item in (False, True):

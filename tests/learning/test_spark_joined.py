@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -200,6 +201,36 @@ def test_what_spark_must_remember_stays_short(
     assert stages[3] == stages[5] > stages[2]  # until the next time, it grows
     assert len(files[1]) == len(files[3]) == len(files[5])  # what nothing depends on is deleted
     assert not files[1] & files[3]
+    history = [vars(seats) for seats in sweeper.factors._seats.values()]
+    assert ["prev" in each for each in history] == [True, True]
+    for each in (sweeper.users, sweeper.items):
+        each(MIXTURE)
+    assert not any("prev" in vars(seats) for seats in sweeper.factors._seats.values())  # Java can let go of it
+
+
+def test_what_was_sent_is_deleted_once_factors_are_written_down(
+    spark: SparkSession, plan: JoinedPlan, matrix: ReportMatrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined, "CHECKPOINT_EVERY", 2)
+    for _ in range(2):
+        before = shuffles_of(spark)  # the second time, with what is kept of who needs whose rows
+        sweeper = plan.sweeper(started(matrix, offsets=False), 0.0, Ridge(1.0))
+        sweeper.users(MIXTURE)
+        sweeper.items(MIXTURE)
+    assert len(shuffles_of(spark) - before) >= 4  # of what was sent there at the start, and in an iteration
+    sweeper.users(MIXTURE)
+    sweeper.items(MIXTURE)
+    for _ in range(100):
+        if not (left := shuffles_of(spark) - before):
+            break
+        time.sleep(0.1)
+    assert not left
+
+
+def shuffles_of(spark: SparkSession) -> set[str]:
+    """The numbers of the shuffles that Spark has files of."""
+    folder = Path(spark.sparkContext.getConf().get("spark.local.dir", ""))
+    return {path.name.split("_")[1] for path in folder.rglob("shuffle_*.data")}
 
 
 def stages_of(context: Any, group: str) -> int:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +14,12 @@ import pytest
 from tacit.errors import EngineError, FileError, ReportError, TableError, TacitError
 from tacit.learning.matrix import ReportMatrix, Rows, read_reports
 from tacit.learning.reports import Alphabet, Reports, reports_of_file
-from tacit.learning.spark import spark_engine_of_frame
+from tacit.learning.spark import spark_engine, spark_engine_of_frame
 from tacit.learning.spark.chunks import cut
 from tacit.learning.spark.engine import SparkEngine
+from tacit.learning.spark.failures import failures_in_one_line
 from tacit.learning.spark.layout import Layout, lay_out, lay_out_frame
-from tacit.learning.spark.reading import as_surveyed, read_parts, survey
-from tacit.learning.spark.session import failures_in_one_line
+from tacit.learning.spark.reading import _digest, _read_slices, _written, as_surveyed, read_parts, survey
 from tacit.learning.spark.sources import parts_of_files
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
@@ -83,7 +84,7 @@ def assert_same(layout: Layout, matrix: ReportMatrix) -> None:
 
 
 def assert_same_rows(side: SideLayout, rows: Rows) -> None:
-    chunks = list(side.in_order(lambda chunk: chunk))
+    chunks = side.each(lambda chunk: chunk)
     assert [chunk.number for chunk in chunks] == list(range(len(side)))
     assert [chunk.first for chunk in chunks] + [len(rows)] == side.edges.tolist()
     for chunk in chunks:
@@ -114,6 +115,62 @@ def test_the_rows_of_a_dataframe_are_laid_out_as_those_of_files(spark: SparkSess
     engine = spark_engine_of_frame(frame, POLICIES)
     assert engine.summary.reports == len(owner)
     engine.close()
+
+
+def test_rows_of_a_dataframe_may_come_in_another_order_when_they_are_read_again() -> None:
+    given, table = Alphabet.of([LAPLACE]), pa.table(drawn(0, reports=60))
+    orders = np.arange(60), np.random.default_rng(0).permutation(60)
+    first, second = (read_from(given, table.take(order)) for order in orders)
+    assert _digest(first) == _digest(second)
+    np.testing.assert_array_equal(first.users.distinct, second.users.distinct)
+    assert _digest(read_from(given, table.slice(1))) != _digest(first)
+
+
+def read_from(given: Alphabet, table: Any) -> Any:
+    slices = [[cell.as_py()] for batch in _written(table.to_batches(20)) for cell in batch[0]]
+    ((_, found),) = _read_slices(given, 0, slices)
+    return found
+
+
+def test_chunks_come_to_the_driver_a_few_partitions_at_a_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.learning.spark.layout._PARTITIONS_AT_ONCE", 3)
+    layout, context = laid_out(spark, [write(tmp_path / "reports.parquet", drawn(0))]), spark.sparkContext
+    side, tracker = layout.by_user, context.statusTracker()
+    assert side.frame.rdd.getNumPartitions() == 4
+    context.setJobGroup("in order", "")
+    found = list(side.in_order("columns"))
+    jobs: list[Any] = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("in order")]
+    context.setLocalProperty("spark.jobGroup.id", None)
+    last: list[Any] = [tracker.getStageInfo(max(job.stageIds)) for job in jobs]
+    assert sorted(stage.numTasks for stage in last) == [1, 3]
+    expected = side.each(lambda chunk: chunk.rows.columns)
+    assert len(found) == len(expected) > 4
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+    layout.close()
+
+
+def test_the_session_that_was_active_stays_so(spark: SparkSession, tmp_path: Path) -> None:
+    path, active = write(tmp_path / "reports.parquet", drawn(0, reports=60)), type(spark).getActiveSession
+    found: list[object] = []
+
+    def work() -> None:
+        found.append(active())
+        laid_out(spark, [path]).close()
+        found.append(active())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert found == [None, None]
+    other = spark.newSession()
+    other.createDataFrame([], "nothing int")
+    laid_out(spark, [path]).close()
+    now: Any = active()
+    assert now._jsparkSession.equals(other._jsparkSession)
+    spark.createDataFrame([], "nothing int")
 
 
 def test_a_dataframe_that_cannot_be_read_is_refused_in_words(spark: SparkSession) -> None:
@@ -206,6 +263,19 @@ def test_an_address_will_do_for_a_path(spark: SparkSession, tmp_path: Path) -> N
     path = write(tmp_path / "a file.parquet", drawn(0, reports=60))
     layout = lay_out(spark.sparkContext, parts_of_files([path.as_uri()]), POLICIES)
     assert layout.symbol_counts.sum() == 60
+    folder = tmp_path / "of files"
+    folder.mkdir()
+    path.rename(folder / "100%25 of a file.parquet")
+    (part,) = parts_of_files([folder.as_uri()])
+    assert part.label == f"{folder.as_uri()}/100%25 of a file.parquet"
+    assert lay_out(spark.sparkContext, [part], POLICIES).symbol_counts.sum() == 60
+
+
+@pytest.mark.parametrize("address", ["s3://AKIA:hush@bucket/x.parquet", "gs://u:hush@h/", "s3://:hush@bucket/x@y"])
+def test_secrets_in_addresses_are_refused_and_not_said(address: str) -> None:
+    with pytest.raises(TableError, match="has a secret before its @") as error:
+        parts_of_files([address])
+    assert "hush" not in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -311,6 +381,20 @@ def kept_by(spark: SparkSession) -> set[int]:
     return set(context._jsc.getPersistentRDDs().keySet())
 
 
+def test_an_engine_that_cannot_start_leaves_nothing_on_the_cluster(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, before = write(tmp_path / "reports.parquet", drawn(0)), kept_by(spark)
+
+    def refuse(_: object) -> None:
+        raise EngineError("no worker answers")
+
+    monkeypatch.setattr("tacit.learning.spark.engine._kernel_of_workers", refuse)
+    with pytest.raises(EngineError, match="no worker answers"):
+        spark_engine(spark, [path], POLICIES)
+    assert kept_by(spark) == before
+
+
 @pytest.mark.parametrize("by_item", [False, True])
 def test_a_layout_that_fails_half_way_leaves_nothing_on_the_cluster(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_item: bool
@@ -331,13 +415,3 @@ def test_a_layout_that_fails_half_way_leaves_nothing_on_the_cluster(
     with pytest.raises(TacitError, match="not these"):
         laid_out(spark, [path])
     assert kept_by(spark) == before
-
-
-def test_chunks_are_read_in_order_however_many_are_read_at_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    layout = laid_out(spark, [write(tmp_path / "reports.parquet", drawn(0))], chunk_reports=40)
-    monkeypatch.setattr("tacit.learning.spark.layout._CHUNKS_AT_ONCE", 3)
-    assert list(layout.by_user.in_order(lambda chunk: chunk.number)) == list(range(len(layout.by_user)))
-    moved = replace(layout.by_user, frame=layout.by_user.frame.repartition(3))
-    assert list(moved.in_order(lambda chunk: chunk.number)) == list(range(len(layout.by_user)))

@@ -5,9 +5,12 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tacit.errors import EngineError, MissingExtraError
+from tacit.learning.memory import available_memory
 from tacit.learning.spark.session import java_version, spark_session
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.xdist_group("spark")
 
+FIT = ["fit", "reports.parquet", "--policy", "policy.json", "--engine", "spark", "-o", "model"]
 POLICY = Policy.make("bounded-laplace", RatingScale.parse("1:5:1"), "1")
 
 START = """
@@ -97,6 +101,75 @@ def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_REMOTE", "sc://localhost")
     with pytest.raises(EngineError, match="Spark Connect cannot; use a classic session"):
         spark_session()
+
+
+SITE = """
+import sys
+from tacit.learning.spark.session import spark_session
+conf = spark_session({"spark.app.id": "ours"}).sparkContext.getConf()
+for name in sys.argv[1:]:
+    print(conf.get(name))
+"""
+
+
+@pytest.mark.usefixtures("spark_is_there")
+def test_what_a_site_has_set_stays_so(tmp_path: Path) -> None:
+    site = {
+        "spark.master": "local[1]",
+        "spark.ui.enabled": "false",
+        "spark.driver.maxResultSize": "64m",
+        "spark.executorEnv.OPENBLAS_NUM_THREADS": "3",
+    }
+    lines = "".join(f"{name} {value}\n" for name, value in site.items())
+    (tmp_path / "spark-defaults.conf").write_text(lines, encoding="utf-8")
+    wanted = {**site, "spark.broadcast.compress": "false", "spark.ui.showConsoleProgress": "false"}
+    there = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_PYTHON": sys.executable}
+    assert run(SITE, *wanted, environment=there).splitlines() == list(wanted.values())
+
+
+HERE = """
+import sys, tempfile
+from pathlib import Path
+from tacit.learning.spark.session import spark_session
+conf = spark_session({"spark.app.id": "ours"}).sparkContext.getConf()
+print(conf.get("spark.driver.memory"), len(list(Path(tempfile.gettempdir()).glob("tacit-spark-*.log"))))
+"""
+
+
+@pytest.mark.usefixtures("spark_is_there")
+def test_without_any_settings_java_gets_half_of_the_memory_and_a_file_to_speak_to(tmp_path: Path) -> None:
+    found, logs = run(HERE, environment={"TMPDIR": str(tmp_path)}).split()
+    assert 1024 <= int(found.removesuffix("m")) <= available_memory() >> 20
+    assert logs == "1"
+    assert not list(tmp_path.glob("tacit-spark-*.log"))
+
+
+WRONG = {
+    "spark.task.cpus=9": "has to be >= the number of cpus per task = 9",
+    "spark.driver.memory=lots": "Invalid maximum heap size: -Xmxlots",
+    "spark.local.dir=/proc/nowhere": "Failed to create directory /proc/nowhere",
+}
+
+
+@pytest.mark.usefixtures("spark_is_there")
+@pytest.mark.parametrize("setting", WRONG)
+def test_a_setting_that_will_not_do_is_said_in_one_line(tmp_path: Path, setting: str) -> None:
+    script = f"import sys; from tacit.cli import main; sys.argv[1:] = {[*FIT, '--spark', setting]}; main()"
+    pq.write_table(pa.table({"user": [1], "item": [2], "symbol": [0]}), tmp_path / "reports.parquet")
+    (tmp_path / "policy.json").write_bytes(POLICY.to_json())
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    (log,) = tmp_path.glob("tacit-spark-*.log")
+    assert WRONG[setting] in done.stderr
+    assert f"; see {log}" in done.stderr
 
 
 WORKERS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from tacit.learning import ReportMatrix, read_reports
 from tacit.learning.kernels import checked_threads, default_threads
 from tacit.learning.local_engine import LocalEngine
 from tacit.learning.memory import available_memory
-from tacit.tables import count_rows, files_of
+from tacit.tables import count_rows, files_of, refuse_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,8 @@ _ADDRESSES = ("file", "gs", "hdfs", "s3", "viewfs")  # where Arrow finds files
 _BYTES_A_REPORT = 40  # while reports are read and sorted; what they take afterwards is less
 _PARTS_A_CORE = 4
 _SHOWN_ID = 12
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # in the environment where spark-submit has started Java, and Java us
+_PASSWORD = re.compile(r"://[^/@]*:[^/]*@|[?&]password=", re.IGNORECASE)
 _SILENT = "the store has no reports; wait until devices have sent some"
 
 
@@ -48,12 +51,13 @@ class Sources:
         """Refuse what cannot be read together."""
         if self.store is None and any(map(_is_store, self.places)):
             raise InvalidInputError("a store is read by itself; give its address alone, or files and folders")
-        for place in self.places:
-            scheme, found, _ = place.partition("://")
-            if found and not _is_store(place) and scheme.lower() not in _ADDRESSES:
+        for place in self.addresses:
+            scheme = place.partition("://")[0]
+            if scheme.lower() not in _ADDRESSES:
                 raise InvalidInputError(
                     f"addresses that begin with {scheme[:40]!r} are not read; give files, folders, postgresql:// or sqlite:///"
                 )
+            refuse_secrets(place)
         if self.store is None and not self.policies:
             raise InvalidInputError("files of reports need the policies they were made under; give --policy")
 
@@ -61,6 +65,11 @@ class Sources:
     def store(self) -> str | None:
         """The address of the store, if it is one."""
         return self.places[0] if len(self.places) == 1 and _is_store(self.places[0]) else None
+
+    @property
+    def addresses(self) -> list[str]:
+        """The places of files that are addresses, which Arrow reads on a cluster."""
+        return [place for place in self.places if "://" in place and not _is_store(place)]
 
     def reports(self) -> int:
         """Return about how many reports there are."""
@@ -85,6 +94,11 @@ def opened_engine(
         with _on_spark(sources, settings) as engine:
             yield engine
         return
+    if sources.addresses:
+        scheme = sources.addresses[0].partition("://")[0]
+        raise InvalidInputError(
+            f"files at addresses ({scheme[:40]}://) are read by the engine spark; add --engine spark"
+        )
     matrix = _matrix(sources)
     on_gpu = _on_gpu(matrix, options, by_choice=name != AUTO) if chosen == GPU else None
     yield on_gpu or LocalEngine(matrix, default_threads() if threads is None else checked_threads(threads))
@@ -115,6 +129,8 @@ def _chosen(sources: Sources, options: Options, threads: int | None, settings: M
 
 def _automatic(sources: Sources, options: Options) -> tuple[str, str]:
     """Choose an engine: a GPU if there is one, a cluster for what does not fit into memory, else this machine."""
+    if sources.addresses:
+        return SPARK, "addresses of files are read there"
     if options.model not in _ELSEWHERE:
         return LOCAL, f"{options.model} has no other"
     needed, there = _BYTES_A_REPORT * sources.reports(), available_memory()
@@ -164,6 +180,9 @@ def _matrix(sources: Sources) -> ReportMatrix:
 def _on_spark(sources: Sources, settings: Mapping[str, str]) -> Iterator[Engine]:
     from tacit.learning.spark import spark_engine, spark_session  # noqa: PLC0415 - slow, and only for those who ask
 
+    if _SUBMITTED in os.environ and sources.store is not None and _PASSWORD.search(sources.store):
+        msg = "spark-submit writes its command line into Spark's event log, and the address has a password in it"
+        raise InvalidInputError(f"{msg}; leave it out, and let a password file have it (~/.pgpass, on all machines)")
     session = spark_session(settings)
     if sources.store is not None:
         with _stored(sources.store, sources.policies, session) as engine:

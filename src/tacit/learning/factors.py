@@ -95,8 +95,9 @@ def random_pair(
     """
     mean = 0.0 if offsets else summary.mean
     level, spread = np.sqrt(abs(mean) / rank), (explained * max(summary.variance, 1e-12) / rank) ** 0.25
-    users = level + spread * rng.standard_normal((summary.shape[0], rank))
-    items = np.copysign(1.0, mean) * level + spread * rng.standard_normal((summary.shape[1], rank))
+    users, items = (rng.standard_normal((size, rank)) for size in summary.shape)
+    for rows, middle in ((users, level), (items, np.copysign(1.0, mean) * level)):
+        np.add(np.multiply(rows, spread, out=rows), middle, out=rows)
     users[summary.user_counts == 0] = 0.0
     items[summary.item_counts == 0] = 0.0
     return FactorPair.of(users, items, offsets=offsets)

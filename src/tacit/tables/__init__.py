@@ -1,7 +1,7 @@
 """CSV and Parquet files as columns: the only home of pyarrow, which is loaded when a table is, and not before."""
 
 from tacit.tables.columns import Column, Ids, column_of, columns_of
-from tacit.tables.places import files_of, is_parquet, readable
+from tacit.tables.places import files_of, is_parquet, readable, refuse_secrets
 from tacit.tables.reading import (
     count_rows,
     metadata_of,
@@ -27,6 +27,7 @@ __all__ = [
     "read_metadata",
     "read_table",
     "readable",
+    "refuse_secrets",
     "release_memory",
     "write_columns",
     "write_parts",

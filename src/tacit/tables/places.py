@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 CSV = (".csv", ".csv.gz")
 _PARQUET = (".parquet", ".pq")
+_SHOWN_SCHEME = 40
 
 
 def is_parquet(path: str | Path) -> bool:
@@ -37,6 +38,15 @@ def files_of(path: str | Path) -> list[Path]:
     if not found:
         raise TableError(f"{path} has no files in it; give a folder of Parquet or CSV files")
     return found
+
+
+def refuse_secrets(address: str) -> None:
+    """Refuse an address with a secret in it, without saying it: logs and errors would tell where a table came from."""
+    scheme, _, rest = address.partition("://")
+    login, found, _ = rest.partition("/")[0].rpartition("@")
+    if found and ":" in login:
+        msg = f"an address that begins with {scheme[:_SHOWN_SCHEME]!r} has a secret before its @, which logs would show"
+        raise TableError(f"{msg}; leave it out, and set it as the store's own tools want it, as AWS_ACCESS_KEY_ID")
 
 
 @contextmanager

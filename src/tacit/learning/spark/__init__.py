@@ -32,10 +32,10 @@ def spark_engine(session: SparkSession, paths: Sequence[str | Path], policies: I
 
 def spark_engine_of_parts(session: SparkSession, parts: Sequence[Part], policies: Iterable[Policy]) -> SparkEngine:
     """Read reports that come in parts, each where a worker needs it; return the engine for them."""
-    from tacit.learning.spark.engine import SparkEngine  # noqa: PLC0415 - as above
+    from tacit.learning.spark.engine import engine_of  # noqa: PLC0415 - as above
     from tacit.learning.spark.layout import lay_out  # noqa: PLC0415 - as above
 
-    return SparkEngine(lay_out(session.sparkContext, parts, policies))
+    return engine_of(lay_out(session.sparkContext, parts, policies))
 
 
 def spark_engine_of_frame(frame: DataFrame, policies: Iterable[Policy]) -> SparkEngine:
@@ -43,7 +43,7 @@ def spark_engine_of_frame(frame: DataFrame, policies: Iterable[Policy]) -> Spark
 
     Without a column `policy`, all rows are under the one policy that is given.
     """
-    from tacit.learning.spark.engine import SparkEngine  # noqa: PLC0415 - as above
+    from tacit.learning.spark.engine import engine_of  # noqa: PLC0415 - as above
     from tacit.learning.spark.layout import lay_out_frame  # noqa: PLC0415 - as above
 
-    return SparkEngine(lay_out_frame(frame, policies))
+    return engine_of(lay_out_frame(frame, policies))

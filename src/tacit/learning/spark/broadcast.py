@@ -17,7 +17,7 @@ import numpy as np
 from tacit.learning.factors import relative_change
 from tacit.learning.kernels import half_sweep, padded
 from tacit.learning.mixture import MixtureStatistics
-from tacit.learning.spark.session import failures_in_one_line
+from tacit.learning.spark.failures import failures_in_one_line
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -55,6 +55,12 @@ def cut(counts: NDArray[np.int64], reports: int = MOST_REPORTS, rows: int = MOST
     return np.array(edges, dtype=np.int64)
 
 
+def waves(partitions: range, most: int) -> Iterator[range]:
+    """Cut a range into such of at most so many."""
+    for first in partitions[::most]:
+        yield range(first, min(first + most, partitions.stop))
+
+
 def parted(cells: Cells, edges: NDArray[np.int64]) -> Iterator[tuple[int, Cells]]:
     """Part reports by the chunk their row is in."""
     chunk_of = np.searchsorted(edges, cells[0], side="right") - 1

@@ -11,9 +11,9 @@ from tacit.errors import ModelError
 from tacit.learning.kernels import kernel_name, padded
 from tacit.learning.options import MOST_PLACES, ChannelMfOptions
 from tacit.learning.spark.broadcast import BroadcastFactors, BroadcastSweeper
+from tacit.learning.spark.failures import failures_in_one_line
 from tacit.learning.spark.joined import JoinedPlan
 from tacit.learning.spark.posterior import SparkPosteriorSweeper, sums_of_rows
-from tacit.learning.spark.session import failures_in_one_line
 from tacit.learning.spark.summary import SparkSummary
 
 if TYPE_CHECKING:
@@ -29,18 +29,21 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-# Factors of both sides up to this many bytes are sent to every worker; larger ones stay where the cluster keeps them.
+# Factors of both sides up to this many bytes are sent to every worker, but at most that share of what the driver's Java
+# may take, which has several copies of them on their way; larger ones stay where the cluster keeps them.
 LARGEST_BROADCAST = 1 << 30
+_SHARE_OF_JAVA = 1 / 8
 
 
 class SparkEngine:
-    """Reports laid out on a cluster, and up to which size factors are sent whole."""
+    """Reports laid out on a cluster, and up to which size factors are sent whole: unless said, as Java can bear."""
 
     name = "spark"
 
-    def __init__(self, layout: Layout, largest_broadcast: int = LARGEST_BROADCAST) -> None:
+    def __init__(self, layout: Layout, largest_broadcast: int | None = None) -> None:
         """Ask the workers what they compute with."""
-        self.layout, self.largest_broadcast = layout, largest_broadcast
+        self.layout = layout
+        self.largest_broadcast = _largest_broadcast(layout.context) if largest_broadcast is None else largest_broadcast
         self.summary = SparkSummary(layout)
         self._threads = int(self._context.getConf().get("spark.task.cpus", "1"))
         self._kernel = _kernel_of_workers(self._context)
@@ -115,6 +118,20 @@ class SparkEngine:
     @property
     def _context(self) -> SparkContext:
         return self.layout.context
+
+
+def engine_of(layout: Layout) -> SparkEngine:
+    """Return the engine for a layout, which is forgotten if there is none."""
+    try:
+        return SparkEngine(layout)
+    except BaseException:
+        layout.close()
+        raise
+
+
+def _largest_broadcast(context: SparkContext) -> int:
+    machine: Any = context._jvm  # noqa: SLF001 - there is no other way to ask
+    return min(LARGEST_BROADCAST, int(_SHARE_OF_JAVA * machine.java.lang.Runtime.getRuntime().maxMemory()))
 
 
 def _kernel_of_workers(context: SparkContext) -> str:

@@ -53,9 +53,15 @@ def unframed(frame: DataFrame, codes: type[Any]) -> RDD[Chunk]:
     return frame.rdd.map(partial(_chunk_of, codes))
 
 
+def arrays_of(frame: DataFrame, column: str, codes: type[Any]) -> RDD[tuple[int, NDArray[Any]]]:
+    """Return `columns` or `values` of the chunks, with the chunks' numbers."""
+    kind: type[Any] = np.int32 if column == "columns" else codes
+    return frame.select("chunk", column).rdd.map(lambda row: (row[0], _array(row[1], kind)))
+
+
 @contextmanager
 def _own_session(context: SparkContext) -> Iterator[SparkSession]:
-    """Offer a session with settings of its own; the one that was active is so again afterwards."""
+    """Offer a session with settings of its own; the one that was active is so again afterwards, or none."""
     from pyspark.sql import SparkSession as Session  # noqa: PLC0415 - there only with the extra
 
     active = Session.getActiveSession()
@@ -65,7 +71,9 @@ def _own_session(context: SparkContext) -> Iterator[SparkSession]:
     try:
         yield own
     finally:
-        if active is not None:
+        if active is None:
+            Session._get_j_spark_session_class(context._jvm).clearActiveSession()  # noqa: SLF001 - Python has no door to it
+        else:
             active.createDataFrame([], "nothing int")  # which makes it the active one
 
 

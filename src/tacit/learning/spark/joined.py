@@ -20,10 +20,10 @@ from tacit.learning.factors import FactorPair
 from tacit.learning.kernels import padded
 from tacit.learning.spark.broadcast import total
 from tacit.learning.spark.exchange import Home, Links, Seat, SeatSums, Solving, homes_of, links_to, sent
+from tacit.learning.spark.failures import failures_in_one_line
 from tacit.learning.spark.layout import kept
 from tacit.learning.spark.relay import Relay
-from tacit.learning.spark.session import failures_in_one_line
-from tacit.learning.spark.written import Checkpoints
+from tacit.learning.spark.written import Checkpoints, forget_shuffles, without_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -68,14 +68,13 @@ class JoinedSide:
     def send(self, rows: Floats, make: Callable[[Floats], Any], checkpoints: Checkpoints) -> RDD[tuple[int, Any]]:
         """Put the driver's rows where their chunks are; they are written down, so that Java need not remember them."""
         context, waves = self.homes.context, []
-        for wave in self.waves(rows[0].nbytes):
-            parts = [(chunk, rows[slice(*self.ends[chunk])]) for chunk in wave]
-            made = context.parallelize(parts, len(parts)).mapValues(make)
-            checkpoints.write(made)
-            with failures_in_one_line():
-                made.count()
-            waves.append(made)
-        return context.union(waves).partitionBy(len(self.ends))
+        with failures_in_one_line():
+            for wave in self.waves(rows[0].nbytes):
+                parts = [(chunk, rows[slice(*self.ends[chunk])]) for chunk in wave]
+                made = context.parallelize(parts, len(parts)).mapValues(make)
+                checkpoints.write(made, made.count)
+                waves.append(without_history(made))
+            return context.union(waves).partitionBy(len(self.ends))
 
     def brought(self, chunks: RDD[tuple[int, Any]], row_bytes: int) -> Iterator[tuple[slice, Any]]:
         """Bring what chunks have to the driver: where each one's rows are, and what it has, in their order."""
@@ -123,10 +122,11 @@ class JoinedFactors:
         """Send the first ones."""
         self._context, self._sides, self._checkpoints = context, sides, Checkpoints(context)
         self._seats: dict[bool, RDD[tuple[int, Seat]]] = {}
+        self._shuffled: list[RDD[Any]] = []
         self.sums: dict[bool, list[SeatSums]] = {}
         self.rank, self.offsets = pair.rank, pair.offsets
         # When the process ends, Spark forgets all by itself.
-        weakref.finalize(self, _forget, context, self._seats, self._checkpoints).atexit = False
+        weakref.finalize(self, _forget, context, self._seats, self._shuffled, self._checkpoints).atexit = False
         self.take(pair)
 
     def home(self) -> FactorPair:
@@ -140,6 +140,7 @@ class JoinedFactors:
             packed = rows[:, : pair.coordinates].copy()
             self._exchange_offsets(packed, exchange=by_item)
             made = self._sides[by_item].send(packed, _Seated(self.rank, self.offsets), self._checkpoints)
+            self._shuffled.append(made)
             # The last step lays them out in the way of what is solved for.
             self._replace(made.mapValues(_as_it_is), by_item=by_item, write=False)
         self._checkpoints.forget_older()
@@ -148,24 +149,27 @@ class JoinedFactors:
         """Solve for one side's rows, the other's held; return what chunks add to sums."""
         own, held = self._sides[by_item], self._sides[not by_item]
         came = sent(held.links, self._seats[not by_item], len(own.ends))
+        self._shuffled.append(came)
         # All of a chunk is in one place already but for what came in, which is sent there: nothing else travels.
         gathered: RDD[Any] = self._context.union([self._seats[by_item], came, own.homes])
         self._replace(gathered.mapPartitions(work, preservesPartitioning=True), by_item=by_item, write=write)
         return self.sums[by_item]
 
     def forget_older(self) -> None:
-        """Delete what was written down before the last time, now that nothing depends on it."""
-        self._checkpoints.forget_older()
+        """Delete what was written down before the last time and all that was sent, now that nothing depends on it."""
+        with failures_in_one_line():
+            self._checkpoints.forget_older()
+            forget_shuffles(self._shuffled)
 
     def _replace(self, seats: RDD[tuple[int, Seat]], *, by_item: bool, write: bool) -> None:
         """Compute rows, keep them in the place of those before, and learn their sums."""
-        if write:
-            self._checkpoints.write(seats)
+        kept(seats)
         with failures_in_one_line():
-            found = dict(kept(seats).mapValues(_sums_of).collect())
+            learn = seats.mapValues(_sums_of).collect
+            found = dict(self._checkpoints.write(seats, learn) if write else learn())
         if by_item in self._seats:
             self._seats[by_item].unpersist()
-        self._seats[by_item] = seats
+        self._seats[by_item] = without_history(seats) if write else seats
         self.sums[by_item] = [found[chunk] for chunk in range(len(found))]
 
     def _brought(self, *, by_item: bool) -> Floats:
@@ -253,9 +257,12 @@ def _listed(chunks: Iterable[tuple[int, Any]]) -> list[tuple[int, Any]]:
     return list(chunks)
 
 
-def _forget(context: SparkContext, seats: dict[bool, RDD[Any]], checkpoints: Checkpoints) -> None:
+def _forget(
+    context: SparkContext, seats: dict[bool, RDD[Any]], shuffled: list[RDD[Any]], checkpoints: Checkpoints
+) -> None:
     """Let the cluster forget factors, unless it was stopped before."""
     if context._jsc is not None:  # noqa: SLF001 - there is no other way to ask
         for rdd in seats.values():
             rdd.unpersist()
+        forget_shuffles(shuffled)
         checkpoints.close()

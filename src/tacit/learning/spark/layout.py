@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.errors import ReportError
 from tacit.learning.reports import Alphabet, code_type_of
-from tacit.learning.spark.chunks import MOST_REPORTS, assembled, cut, first_repeat, parted
-from tacit.learning.spark.frames import framed, unframed, worked
+from tacit.learning.spark.chunks import MOST_REPORTS, assembled, cut, first_repeat, parted, waves
+from tacit.learning.spark.failures import failures_in_one_line
+from tacit.learning.spark.frames import arrays_of, framed, unframed, worked
 from tacit.learning.spark.numbering import Numbering, number
 from tacit.learning.spark.reading import as_surveyed, read_frame, read_parts, survey
-from tacit.learning.spark.session import failures_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _PARTITIONS_PER_CORE = 2
 _CHUNKS_IN_A_PARTITION = 4
 _IDS_IN_A_BUCKET = 1 << 23  # as often as parts have them
-_CHUNKS_AT_ONCE = 64
+_PARTITIONS_AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -60,11 +61,13 @@ class SideLayout:
         with failures_in_one_line():
             return worked(self.frame, work, self.codes)
 
-    def in_order(self, read: Callable[[Chunk], Any]) -> Iterator[Any]:
-        """Read something from chunk after chunk; only so many are here at a time."""
-        for first in range(0, len(self), _CHUNKS_AT_ONCE):
-            some = self.frame.where(f"chunk >= {first} and chunk < {first + _CHUNKS_AT_ONCE}")
-            yield from replace(self, frame=some).each(read)
+    def in_order(self, column: str) -> Iterator[NDArray[Any]]:
+        """Bring `columns` or `values` of chunk after chunk here; only so many are here at a time."""
+        arrays = arrays_of(self.frame, column, self.codes)
+        for some in waves(range(arrays.getNumPartitions()), _PARTITIONS_AT_ONCE):
+            with failures_in_one_line():
+                found = arrays.context.runJob(arrays, list, list(some))
+            yield from (array for _, array in sorted(found, key=itemgetter(0)))
 
     def forget(self) -> None:
         """Let the cluster forget the chunks."""
@@ -172,7 +175,9 @@ def _gathered(numbered: RDD[tuple[str, Cells]], edges: Counts, codes: type[Any],
     """Gather reports into chunks, several to a partition; a partition is put together in one worker's memory."""
     chunks = len(edges) - 1
     partitions = min(chunks, _partitions(numbered, -(-chunks // _CHUNKS_IN_A_PARTITION)))
-    pieces = numbered.flatMap(lambda part: parted(_turned(part[1], by_item=by_item), edges)).partitionBy(partitions)
+    pieces = numbered.flatMap(lambda part: parted(_turned(part[1], by_item=by_item), edges)).partitionBy(
+        partitions, lambda chunk: chunk * partitions // chunks
+    )
     return SideLayout(framed(pieces.mapPartitions(lambda found: assembled(found, edges))), edges, codes)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from tacit.errors import ReportError
 from tacit.learning.reports import tally
+from tacit.learning.spark.chunks import waves
 from tacit.privacy.vocabulary import MOST_IDS, Vocabulary, plain_ids
 from tacit.tables import Ids, column_of
 
@@ -63,9 +64,8 @@ def number(ids: RDD[tuple[int, Ids]], name: str, *, as_text: bool, buckets: int)
 def _brought(tables: RDD[tuple[int, tuple[Array, Counts]]]) -> dict[int, tuple[Array, Counts]]:
     """Bring all buckets to the driver; Java has only some of them at a time."""
     found: dict[int, tuple[Array, Counts]] = {}
-    buckets = range(tables.getNumPartitions())
-    for first in buckets[::_BUCKETS_AT_ONCE]:
-        found |= tables.context.runJob(tables, list, list(buckets[first : first + _BUCKETS_AT_ONCE]))
+    for some in waves(range(tables.getNumPartitions()), _BUCKETS_AT_ONCE):
+        found |= tables.context.runJob(tables, list, list(some))
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.learning.kernels import padded, posterior_sweep, row_sums
 from tacit.learning.spark.broadcast import Table
-from tacit.learning.spark.session import failures_in_one_line
+from tacit.learning.spark.failures import failures_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from tacit.errors import InvalidInputError, ReportError, TableError, TacitError
 from tacit.learning.reports import Alphabet, Reports, code_type_of, reports_of_arrow, tally
-from tacit.learning.spark.session import failures_in_one_line
+from tacit.learning.spark.failures import failures_in_one_line
 from tacit.privacy.report import POLICY_KEY
 from tacit.privacy.vocabulary import plain_ids
 from tacit.tables import Ids
@@ -89,8 +90,12 @@ def _read_slices(alphabet: Alphabet, number: int, slices: Iterable[Any]) -> Iter
         yield number, _no_reports(label, alphabet)
         return
     stated = {POLICY_KEY: alphabet.policies[0].id}
+    table = pa.concat_tables(tables)
+    with suppress(pa.ArrowException):  # ids of a kind that has no order are refused below
+        # Spark may bring the rows of a partition in another order when it makes it again.
+        table = table.sort_by([(name, "ascending") for name in table.column_names])
     try:
-        yield number, reports_of_arrow(pa.concat_tables(tables).replace_schema_metadata(stated), alphabet, label)
+        yield number, reports_of_arrow(table.replace_schema_metadata(stated), alphabet, label)
     except InvalidInputError as error:
         yield number, error
 

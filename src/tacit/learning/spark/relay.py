@@ -6,20 +6,20 @@ joined plan, and what comes of it returns in waves. So Java never holds all of i
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.learning.spark.exchange import Home, Sent, by_kind, sent
-from tacit.learning.spark.written import Checkpoints
+from tacit.learning.spark.written import Checkpoints, forget_shuffles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from numpy.typing import NDArray
-    from pyspark import SparkContext
+    from pyspark import RDD, SparkContext
 
     from tacit.learning.matrix import Rows
     from tacit.learning.spark.joined import JoinedSide
@@ -49,20 +49,25 @@ class Relay:
         rows of `held`, and the chunk's own rows of `own`.
         """
         side, other = self.sides[by_item], self.sides[not by_item]
-        with _checkpoints(self.context) as written:
-            came = sent(other.links, other.send(held, Lot, written), len(side.ends))
-            gathered: Any = self.context.union([side.send(own, Lot, written), came, side.homes])
+        with _written(self.context) as (checkpoints, shuffled):
+            held_there, own_there = other.send(held, Lot, checkpoints), side.send(own, Lot, checkpoints)
+            came = sent(other.links, held_there, len(side.ends))
+            shuffled += [held_there, own_there, came]
+            gathered: Any = self.context.union([own_there, came, side.homes])
             found = gathered.mapPartitions(_Working(work), preservesPartitioning=True)
             yield from side.brought(found, own[0].nbytes + held[0].nbytes)
 
 
 @contextmanager
-def _checkpoints(context: SparkContext) -> Iterator[Checkpoints]:
-    made = Checkpoints(context)
+def _written(context: SparkContext) -> Iterator[tuple[Checkpoints, list[RDD[Any]]]]:
+    """Offer a place for files, and a list of RDDs that were shuffled: both go when the work is done."""
+    made, shuffled = Checkpoints(context), list[Any]()
     try:
-        yield made
+        yield made, shuffled
     finally:
-        made.close()
+        with suppress(Exception):  # what went wrong before says more
+            made.close()
+            forget_shuffles(shuffled)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

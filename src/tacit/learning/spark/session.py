@@ -1,8 +1,9 @@
-"""The Spark session: the one that is there, or one of our own on this machine; and what goes wrong, in one line."""
+"""The Spark session: the one that is there, or one of our own."""
 
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
@@ -10,37 +11,40 @@ import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import EngineError, MissingExtraError
+from tacit.learning.memory import available_memory
+from tacit.learning.spark.failures import Log, cause, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from pyspark import SparkContext
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
 OLDEST_JAVA = 17
 
 _QUIET = Path(__file__).absolute().with_name("quiet.properties")
-_ALWAYS = {
+_ALWAYS = {"spark.ui.showConsoleProgress": "false"}  # it would run into what fits say of theirs
+_USUALLY = {
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # a task has one core
-    "spark.ui.showConsoleProgress": "false",  # it would run into what fits say of theirs
     "spark.python.unix.domain.socket.enabled": "true",  # through TCP a wave of tasks takes four times as long
     "spark.broadcast.compress": "false",  # factors hardly get smaller
     "spark.driver.maxResultSize": "0",  # what comes back is as large as factors and ids are
 }
+_JAVA_SHARE, _LEAST_FOR_JAVA, _MOST_FOR_JAVA = 0.5, 1 << 30, 31 << 30  # beyond, Java's pointers get longer
 _ON_THIS_MACHINE = {
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
-_PYTHON_ERROR = re.compile(r"(?!org\.|java\.|py4j\.)[\w.]*(Error|Exception|Interrupt)\b")
-_OURS = "tacit.errors."  # before the name of a deliberate error, which may stand below the error that led to it
+# All that Python knows where Java has ended without a word to it.
+_GONE = "JAVA_GATEWAY_EXITED", "Error while sending or receiving", "Connection refused"
 # Where somebody may have said which cluster to use; see Spark's documentation of spark-submit.
 _CONFIGURED_BY = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
@@ -68,22 +72,10 @@ def java_version() -> str:
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr  # noqa: S603 - as Spark does
     found = re.search(r'version "(?:1\.)?(\d+)([^"]*)"', said)
     if found is None:
-        raise EngineError(f"Spark needs Java, and {java} does not work: {_first_line(said)}; {remedy}")
+        raise EngineError(f"Spark needs Java, and {java} does not work: {first_line(said)}; {remedy}")
     if int(found[1]) < OLDEST_JAVA:
         raise EngineError(f"Spark needs Java {OLDEST_JAVA} or later, and {java} is Java {found[1]}; {remedy}")
     return found[1] + found[2]
-
-
-@contextmanager
-def failures_in_one_line() -> Iterator[None]:
-    """Turn Spark's failures, pages of two languages, into one line of what went wrong first."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415 - there only with the extra
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
-
-    try:
-        yield
-    except (Py4JError, PySparkException, ConnectionError) as error:
-        raise EngineError(f"Spark gave up: {_cause(str(error))}; see the log of its executors") from error
 
 
 def _spark_sql() -> Any:  # noqa: ANN401 - a class that is there only with the extra
@@ -114,18 +106,46 @@ def _started(sql: Any, settings: dict[str, str]) -> SparkSession:  # noqa: ANN40
     if here:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings = _ON_THIS_MACHINE | {"spark.driver.memory": _memory_of_java()} | settings
     version_found = java_version()
-    builder = sql.builder.appName("tacit")
-    kernel = {f"spark.executorEnv.{name}": os.environ[name] for name in ("TACIT_KERNEL",) if name in os.environ}
-    for name, value in (_ALWAYS | kernel | (_ON_THIS_MACHINE if here else {}) | settings).items():
-        builder = builder.config(name, value)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it has to say comes as an error, too
     with _own_interrupts():
         try:
-            session: SparkSession = builder.getOrCreate()
+            wanted = _ALWAYS | _wanted_beside(_settings_of_site(settings, log=here)) | settings
+            session: SparkSession = sql.builder.appName("tacit").config(map=wanted).getOrCreate()
             atexit.register(_end, session)
         except Exception as error:  # whatever Spark, Java or the network between them say
-            raise EngineError(f"Spark does not start with Java {version_found}: {_cause(str(error))}") from error
+            why = cause(str(error))
+            if any(word in why for word in _GONE):
+                why = Log.first_error() or why
+            place = Log.told("what it said before")
+            raise EngineError(f"Spark does not start with Java {version_found}: {why}; see {place}") from error
     return session
+
+
+def _memory_of_java() -> str:
+    """Return what Java may take of this machine's memory: it takes no more than it needs."""
+    share = min(max(int(_JAVA_SHARE * available_memory()), _LEAST_FOR_JAVA), _MOST_FOR_JAVA)
+    return f"{share >> 20}m"
+
+
+def _settings_of_site(settings: dict[str, str], *, log: bool) -> SparkConf:
+    """Start Java, if it is not there, and return the settings that it has from elsewhere."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - there only with the extra
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - as above
+
+    if SparkContext._gateway is None:  # noqa: SLF001 - there is no other way to say where Java speaks
+        given = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        with Log.begun() if log else nullcontext() as place:
+            gateway = launch_gateway(given, {"stderr": place} if place else {})
+        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 - as above
+    return SparkConf()
+
+
+def _wanted_beside(given: SparkConf) -> dict[str, str]:
+    """Return what is good for fits and not said otherwise."""
+    kernel = {f"spark.executorEnv.{name}": os.environ[name] for name in ("TACIT_KERNEL",) if name in os.environ}
+    return {name: value for name, value in (_USUALLY | kernel).items() if not given.contains(name)}
 
 
 def _end(session: Any) -> None:  # noqa: ANN401 - looked into
@@ -133,6 +153,7 @@ def _end(session: Any) -> None:  # noqa: ANN401 - looked into
     with suppress(Exception):  # it may have ended before
         session.sparkContext._jvm.System.err.close()  # noqa: SLF001 - there is no other way to say so
         session.stop()
+    Log.end()
 
 
 @contextmanager
@@ -157,20 +178,7 @@ def _check_workers(context: SparkContext) -> None:
     except Exception as error:  # from Java, and about Python
         if "PackageNotFoundError" in str(error):
             raise EngineError(f"Spark's executors have no tacit; {remedy}") from error
-        raise EngineError(f"Spark's executors do not run Python as here: {_cause(str(error))}; {remedy}") from error
+        raise EngineError(f"Spark's executors do not run Python as here: {cause(str(error))}; {remedy}") from error
     if found != [version("tacit")]:
         msg = f"Spark's executors have tacit {', '.join(sorted(found))}, and this is {version('tacit')}; {remedy}"
         raise EngineError(msg)
-
-
-def _cause(said: str) -> str:
-    """Find the line that matters: an error of ours, another one in Python, or else what Java says first."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    ours = (line.removeprefix(_OURS) for line in lines if line.startswith(_OURS))
-    in_python = (line for line in lines if _PYTHON_ERROR.match(line))
-    in_java = (line.removeprefix(": ") for line in lines if line.startswith(": "))
-    return _first_line(next(ours, None) or next(in_python, None) or next(in_java, said))
-
-
-def _first_line(said: str) -> str:
-    return (said.strip().splitlines() or ["nothing was said"])[0].rstrip(".")[:200]

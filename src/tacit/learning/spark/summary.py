@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,7 +103,7 @@ class SparkSummary:
     def rated(self) -> Rows:
         """Gather which items each user reported on."""
         columns, done = np.empty(self.reports, dtype=np.int32), 0
-        for piece in self.layout.by_user.in_order(attrgetter("rows.columns")):
+        for piece in self.layout.by_user.in_order("columns"):
             columns[done : done + len(piece)] = piece
             done += len(piece)
         return structure(self._starts(), columns)
@@ -113,4 +112,4 @@ class SparkSummary:
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(self.user_counts)])
 
     def _in_chunks(self, name: str, kind: type[Any]) -> Named:
-        return name, np.dtype(kind), self.reports, self.layout.by_user.in_order(attrgetter(f"rows.{name}"))
+        return name, np.dtype(kind), self.reports, self.layout.by_user.in_order(name)

@@ -15,7 +15,7 @@ from tacit.learning.model import Model
 from tacit.learning.model_parts import Profile, structure
 from tacit.learning.predict import on_scale
 from tacit.learning.recommend import check_length, recommend_for
-from tacit.learning.spark.session import failures_in_one_line
+from tacit.learning.spark.failures import failures_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
