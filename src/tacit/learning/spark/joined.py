@@ -10,6 +10,7 @@ costs a few iterations of the rows it had and not all of them, factors are writt
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -126,7 +127,7 @@ class JoinedFactors:
         self.sums: dict[bool, list[SeatSums]] = {}
         self.rank, self.offsets = pair.rank, pair.offsets
         # When the process ends, Spark forgets all by itself.
-        weakref.finalize(self, _forget, context, self._seats, self._shuffled, self._checkpoints).atexit = False
+        weakref.finalize(self, _forget, self._seats, self._shuffled, self._checkpoints).atexit = False
         self.take(pair)
 
     def home(self) -> FactorPair:
@@ -257,11 +258,9 @@ def _listed(chunks: Iterable[tuple[int, Any]]) -> list[tuple[int, Any]]:
     return list(chunks)
 
 
-def _forget(
-    context: SparkContext, seats: dict[bool, RDD[Any]], shuffled: list[RDD[Any]], checkpoints: Checkpoints
-) -> None:
-    """Let the cluster forget factors, unless it was stopped before."""
-    if context._jsc is not None:  # noqa: SLF001 - there is no other way to ask
+def _forget(seats: dict[bool, RDD[Any]], shuffled: list[RDD[Any]], checkpoints: Checkpoints) -> None:
+    """Let the cluster forget factors; one that is gone has."""
+    with suppress(Exception):
         for rdd in seats.values():
             rdd.unpersist()
         forget_shuffles(shuffled)
