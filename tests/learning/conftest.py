@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+collect_ignore = ["compiling_kernels.py"]  # a program: it needs what is not everywhere, and Triton as it is
+
 
 @pytest.fixture(scope="session")
 def spark_is_there(absent: Callable[[str], NoReturn]) -> None:
