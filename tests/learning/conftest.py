@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
+from tacit.learning.spark import layout
 from tacit.learning.spark.session import spark_session
 
 if TYPE_CHECKING:
@@ -32,5 +33,7 @@ def spark(
     """Spark on two cores, one for all tests of a process: it takes seconds to start."""
     files = str(tmp_path_factory.mktemp("spark"))
     session = spark_session({"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.local.dir": files})
-    yield session
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "_PARTITIONS_PER_CORE", 1)  # every task has a price
+        yield session
     session.stop()

@@ -226,10 +226,11 @@ def test_fused_kernels_sweep_streamed_reports_as_resident_ones_and_as_the_local_
     if DEVICE.type == "cpu":
         os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are imported
     fused = importlib.import_module("tacit.learning.gpu.fused")
-    world = make_world(STARS, shape=WorldShape(40, 25, 400), seed=3)
+    world = make_world(STARS, shape=WorldShape(20, 12, 96), seed=3)
     matrix = ReportMatrix.of_values(world.users, world.items, world.ratings, STARS)
     pins = DEVICE.type == "cuda"
-    resident, streamed = (DeviceReports(matrix, DEVICE, most=90, resident=stay, pins=pins) for stay in (True, False))
+    resident, streamed = (DeviceReports(matrix, DEVICE, most=40, resident=stay, pins=pins) for stay in (True, False))
+    assert len(list(streamed.rows(by_item=True))) > 2
     users, items, *_ = found = swept(matrix, resident, fused.half_sweep)
     for expected, other in zip(found, swept(matrix, streamed, fused.half_sweep), strict=True):
         assert np.array_equal(expected, other)

@@ -453,7 +453,7 @@ def test_fused_kernels_keep_what_is_not_a_number(fused: ModuleType, ridge: float
 @shortened
 def test_fused_kernels_give_the_same_bits_again(fused: ModuleType) -> None:
     rng = np.random.default_rng(0)
-    problem = Problem(20, ridge=0.1, counts=np.sort(rng.integers(1, 90, 40))[::-1].tolist(), columns=100)
+    problem = Problem(20, ridge=0.1, counts=np.sort(rng.integers(1, 90, 12))[::-1].tolist(), columns=100)
     one, other = (problem.solve(half_sweep=fused.half_sweep) for _ in range(2))
     assert (one.factors == other.factors).all()
     assert one.sums.log_likelihood == other.sums.log_likelihood

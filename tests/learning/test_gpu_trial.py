@@ -54,9 +54,8 @@ def _chosen_anew() -> Iterator[None]:
         (70, (1e-3,) * 70),
     ],
 )
-@pytest.mark.parametrize("codes", [False, True])
 def test_all_kernels_of_a_fit_are_tried(
-    fused: ModuleType, monkeypatch: pytest.MonkeyPatch, coordinates: int, ridge: tuple[float, ...], codes: bool
+    fused: ModuleType, monkeypatch: pytest.MonkeyPatch, coordinates: int, ridge: tuple[float, ...]
 ) -> None:
     tried: set[tuple[str, int, bool]] = set()
     solve_systems = fused._Pass._solve_systems
@@ -70,7 +69,7 @@ def test_all_kernels_of_a_fit_are_tried(
             tried.add((str(precision.kind), equations.rights.shape[1], few))
 
     monkeypatch.setattr(fused._Pass, "_solve_systems", spied)
-    try_out(fused.half_sweep, DEVICE, Kind(coordinates, ridge, codes, components=3))
+    try_out(fused.half_sweep, DEVICE, Kind(coordinates, ridge, codes=coordinates > 2, components=3))
     width = max(16, 1 << (coordinates - 1).bit_length())
     sizes = {size for size in (16, 32, 64, 128) if size // 2 < len(ridge) - 1 or (size == 16 and len(ridge) > 1)}
     everywhere, nowhere = all(ridge), not any(ridge)

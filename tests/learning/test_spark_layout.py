@@ -55,7 +55,7 @@ def _popular(users: int, items: int) -> Any:
     return share / share.sum()
 
 
-def write(path: Path, columns: Columns, policy: Policy | None = LAPLACE, group: int = 150) -> Path:
+def write(path: Path, columns: Columns, policy: Policy | None = LAPLACE, group: int = 300) -> Path:
     metadata = {} if policy is None else {"tacit.policy": policy.id}
     pq.write_table(pa.table(columns).replace_schema_metadata(metadata), path, row_group_size=group)
     return path
@@ -135,6 +135,7 @@ def read_from(given: Alphabet, table: Any) -> Any:
 def test_chunks_come_to_the_driver_a_few_partitions_at_a_time(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tacit.learning.spark.layout._PARTITIONS_PER_CORE", 2)
     monkeypatch.setattr("tacit.learning.spark.layout._PARTITIONS_AT_ONCE", 3)
     layout, context = laid_out(spark, [write(tmp_path / "reports.parquet", drawn(0))]), spark.sparkContext
     side, tracker = layout.by_user, context.statusTracker()

@@ -127,27 +127,9 @@ def test_what_a_site_has_set_stays_so(tmp_path: Path) -> None:
     assert run(SITE, *wanted, environment=there).splitlines() == list(wanted.values())
 
 
-HERE = """
-import sys, tempfile
-from pathlib import Path
-from tacit.learning.spark.session import spark_session
-conf = spark_session({"spark.app.id": "ours"}).sparkContext.getConf()
-print(conf.get("spark.driver.memory"), len(list(Path(tempfile.gettempdir()).glob("tacit-spark-*.log"))))
-"""
-
-
-@pytest.mark.usefixtures("spark_is_there")
-def test_without_any_settings_java_gets_half_of_the_memory_and_a_file_to_speak_to(tmp_path: Path) -> None:
-    found, logs = run(HERE, environment={"TMPDIR": str(tmp_path)}).split()
-    assert 1024 <= int(found.removesuffix("m")) <= available_memory() >> 20
-    assert logs == "1"
-    assert not list(tmp_path.glob("tacit-spark-*.log"))
-
-
 WRONG = {
     "spark.task.cpus=9": "has to be >= the number of cpus per task = 9",
     "spark.driver.memory=lots": "Invalid maximum heap size: -Xmxlots",
-    "spark.local.dir=/proc/nowhere": "Failed to create directory /proc/nowhere",
 }
 
 
@@ -173,7 +155,8 @@ def test_a_setting_that_will_not_do_is_said_in_one_line(tmp_path: Path, setting:
 
 
 WORKERS = """
-import os, sys
+import os, sys, tempfile
+from pathlib import Path
 from tacit.errors import TacitError
 from tacit.learning.spark.session import spark_session
 for python in sys.argv[1:]:
@@ -183,7 +166,10 @@ for python in sys.argv[1:]:
     except TacitError as error:
         print(type(error).__name__, error)
     from pyspark.sql import SparkSession
-    SparkSession.getActiveSession().stop()
+    session = SparkSession.getActiveSession()
+    memory = session.sparkContext.getConf().get("spark.driver.memory")
+    session.stop()
+print(memory, len(list(Path(tempfile.gettempdir()).glob("tacit-spark-*.log"))))
 """
 
 
@@ -196,9 +182,14 @@ def test_workers_with_another_tacit_or_none_are_refused(tmp_path: Path) -> None:
     other.write_text(f'#!/bin/sh\nPYTHONPATH={tmp_path}:$PYTHONPATH exec {sys.executable} "$@"\n', encoding="utf-8")
     for python in (bare, other):
         python.chmod(0o755)
-    nothing, another = run(WORKERS, bare, other).splitlines()
+    (tmp_path / "temporary").mkdir()
+    nothing, another, java = run(WORKERS, bare, other, environment={"TMPDIR": f"{tmp_path}/temporary"}).splitlines()
     assert nothing.startswith("EngineError Spark's executors have no tacit; install the same tacit")
     assert another.startswith("EngineError Spark's executors have tacit 9.9, and this is ")
+    # What Java may take where nobody said so, and the file that it speaks to, which is gone when nobody was told of it.
+    memory, logs = java.split()
+    assert 1024 <= int(memory.removesuffix("m")) <= available_memory() >> 20
+    assert (logs, list((tmp_path / "temporary").glob("tacit-spark-*.log"))) == ("1", [])
 
 
 ANOTHER_THREAD = """
