@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from tacit.cli.sources import refuse_password
 from tacit.learning import Model
 from tacit.privacy.policy import Policy
 from tacit.provider.store import Batch, Item, ReportStore
@@ -44,6 +45,11 @@ WRONG = {
     "a setting that is none": (["--engine", "spark", "--spark", "fast"], "'fast' is not NAME=VALUE"),
     "a model that only local has": (["--engine", "gpu", "--model", "svd"], "for svd use local"),
     "the same on Spark": (["--engine", "spark", "--model", "mf-sgd"], "for mf-sgd use local"),
+    "a start that needs one machine": (
+        ["--engine", "spark", "--option", "start=svd"],
+        "start=svd needs all reports",
+    ),
+    "a file that is not there": (["absent.parquet", "--engine", "spark"], "cannot read absent.parquet"),
     "threads on Spark": (["--engine", "spark", "--threads", "2"], "set --spark spark.task.cpus=N instead"),
     "threads on a GPU": (["--engine", "gpu", "--threads", "2"], "of no use to the engine gpu; leave it out"),
     "a file and a store": (["sqlite:///some.db"], "a store is read by itself"),
@@ -61,7 +67,16 @@ def test_what_cannot_be_done_is_said_in_one_line(reports: Callable[..., Any], ca
     assert found.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("address", ["postgresql://u:hush@h/db", "postgresql+psycopg://u@h/db?password=hush"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql://u:hush@h/db",
+        "postgresql://u:a/hush@h/db",
+        "postgresql+psycopg://u@h/db?password=hush",
+        "postgresql://u@h/db?%70assword=hush",
+        "postgresql://u@h/db?sslpassword=hush",
+    ],
+)
 def test_a_password_is_no_business_of_spark_submit(
     reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
@@ -70,6 +85,11 @@ def test_a_password_is_no_business_of_spark_submit(
     assert found.status == 2
     assert "spark-submit writes its command line into Spark's event log" in found.err
     assert "hush" not in found.err
+
+
+def test_where_a_password_lies_may_be_said_to_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    refuse_password("postgresql://u@h/db?passfile=/home/u/.pgpass")
 
 
 def test_files_need_their_policies(reports: Callable[..., Any]) -> None:
@@ -84,7 +104,7 @@ def test_without_a_gpu_there_is_one_clear_line(reports: Callable[..., Any], abse
 
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
-    found = reports(*FIT, "--engine", "gpu")
+    found = reports("fit", "there-is-none.parquet", *FIT[2:], "--engine", "gpu")  # it is said before reports are read
     assert found.status == 2
     assert "no CUDA device" in found.err
     assert "TACIT_GPU_DEVICE=cpu" in found.err
@@ -116,6 +136,8 @@ def test_auto_says_what_it_chose(reports: Callable[..., Any], monkeypatch: pytes
     assert "engine local: there is no GPU" in reports(*FIT, "--engine", "auto").err
     more = ["--engine", "auto", "--model", "svd", "--spark", "spark.master=yarn", "--threads", "1"]
     assert "engine local: svd has no other; --spark is of no use to it\n" in reports(*FIT, *more).err
+    found = reports("fit", "hdfs:///reports", *FIT[2:], "--engine", "auto", "--model", "svd")
+    assert (found.status, "for svd use local, and files of this machine" in found.err) == (2, True)
 
 
 def test_auto_stays_here_where_a_fit_does_not_go_to_the_gpu(

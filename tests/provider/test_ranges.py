@@ -106,6 +106,17 @@ def test_a_range_read_as_a_part_is_coded_as_all_reports_are(filled: ReportStore,
     assert all(sorted(each.items.distinct) == list(each.items.distinct) for each in read if each is not None)
 
 
+def test_names_are_read_of_what_is_named_alone(
+    filled: ReportStore, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranges, "_NAMES_AT_ONCE", 2)  # so that they are asked for several times
+    filled.put_items([Item("nobody rates it", "a title")])
+    with device_ranges(address, 1) as (whole,):
+        keys, names = ranges._read(address, whole)
+    assert sorted(names["item"]) == np.unique(keys["item"]).tolist()
+    assert "nobody rates it" not in names["item"].values()
+
+
 def test_a_part_does_not_show_the_password() -> None:
     part = StoredPart("postgresql://somebody:hunter2@somewhere/tacit", DeviceRange(1, 7, 3))
     assert "hunter2" not in repr(part)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from tacit.cli.engines import ENGINES, LOCAL, Sources, opened_engine
+from tacit.cli.engines import ENGINES, LOCAL, opened_engine
 from tacit.cli.model_options import options_of, settings_of
 from tacit.cli.options import json_option, note, print_json
 from tacit.cli.progress import fit_progress, on_terminal
+from tacit.cli.sources import Sources
 from tacit.errors import ModelError
 from tacit.files import read_bytes, write_bytes
 from tacit.learning import Model, Options, fit_with, memory_needed

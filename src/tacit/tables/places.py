@@ -43,8 +43,11 @@ def files_of(path: str | Path) -> list[Path]:
 def refuse_secrets(address: str) -> None:
     """Refuse an address with a secret in it, without saying it: logs and errors would tell where a table came from."""
     scheme, _, rest = address.partition("://")
-    login, found, _ = rest.partition("/")[0].rpartition("@")
-    if found and ":" in login:
+    server, _, path = rest.partition("/")
+    login, _, host = server.rpartition("@")
+    _, colon, port = host.partition(":")
+    cut_short = bool(colon) and "@" in path and not (port.isdigit() and scheme.lower() == "hdfs")  # by a / in a secret
+    if ":" in login or cut_short:
         msg = f"an address that begins with {scheme[:_SHOWN_SCHEME]!r} has a secret before its @, which logs would show"
         raise TableError(f"{msg}; leave it out, and set it as the store's own tools want it, as AWS_ACCESS_KEY_ID")
 

@@ -99,8 +99,30 @@ def open_database(address: str) -> Database:
 
 def shown(url: URL) -> str:
     """Write an address without its password, wherever in it that is."""
-    hidden = {name: "***" for name in url.query if "pass" in name.lower()}
+    hidden = {name: "***" for name in url.query if _is_secret(name)}
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
+
+
+def has_password(address: str) -> bool:
+    """Tell whether there is a password in an address, wherever in it that may be."""
+    try:
+        url = make_url(address)
+    except (ArgumentError, SQLAlchemyError, ValueError):  # whatever it is, it may have one
+        return True
+    return url.password is not None or any(map(_is_secret, url.query))
+
+
+def _is_secret(name: str) -> bool:
+    """Tell whether a setting in an address is a password; the name of a file with one may be told."""
+    return "pass" in name.lower() and name != "passfile"
+
+
+def absolute_address(address: str) -> str:
+    """Return the same place for others, whose own folder may be another."""
+    url = _checked(address)
+    if url.get_backend_name() != "sqlite" or url.database is None:
+        return address
+    return url.set(database=str(Path(url.database).absolute())).render_as_string(hide_password=False)
 
 
 def _checked(address: str) -> URL:

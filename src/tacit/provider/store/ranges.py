@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
-    from sqlalchemy import Connection, Row, Select
+    from sqlalchemy import Connection, Row, Select, Table
 
     from tacit.learning.reports import Alphabet
     from tacit.provider.store.database import Database
@@ -33,6 +33,8 @@ MOST_PARTS = 1_000_000
 
 _CHUNK = 100_000
 _COLUMNS = 4
+_NAMES_AT_ONCE = 10_000  # databases take so many values in a question, and not many more
+_NAMED = {"item": items, "policy": policies}
 _SHOWN_ID = 12
 _LIMITS_TRANSACTIONS = (17,)  # the first PostgreSQL that can
 _SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*")
@@ -114,11 +116,19 @@ def _read(address: str, wanted: DeviceRange) -> tuple[Columns, dict[str, dict[in
         with _state(database, wanted.snapshot) as connection:
             found = connection.execution_options(stream_results=True, yield_per=_CHUNK).execute(_of_range(wanted))
             keys = _joined(_newest(map(_numbers, found.partitions())))
-            tables = {"item": items, "policy": policies}
-            names = {name: connection.execute(select(table.c.key, table.c.id)).all() for name, table in tables.items()}
+            names = {name: _names(connection, table, keys[name]) for name, table in _NAMED.items()}
     finally:
         database.close()
-    return keys, {name: dict(rows) for name, rows in names.items()}
+    return keys, names
+
+
+def _names(connection: Connection, table: Table, keys: NDArray[Any]) -> dict[int, str]:
+    """Look up what keys stand for: those in use alone, as there may be millions of others."""
+    distinct, found = np.unique(keys), dict[int, str]()
+    for first in range(0, len(distinct), _NAMES_AT_ONCE):
+        wanted = table.c.key.in_(distinct[first : first + _NAMES_AT_ONCE].tolist())
+        found.update(dict(connection.execute(select(table.c.key, table.c.id).where(wanted)).all()))
+    return found
 
 
 @contextmanager
