@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ class Imagined:
         return 0
 
 
-def compiled(capability: int, coordinates: int, ridge: float) -> dict[str, int]:
+def compiled(capability: int, coordinates: int, *, pulled: bool) -> dict[str, int]:
     """Go through a half-sweep once in each precision."""
     found: dict[str, int] = {}
     launch = JITFunction.run
@@ -46,16 +47,17 @@ def compiled(capability: int, coordinates: int, ridge: float) -> dict[str, int]:
 
     JITFunction.run = compile_only
     driver.set_active(Imagined(capability))
-    kind, processor = trial.Kind(coordinates, (ridge,) * coordinates, codes=True, components=4), torch.device("cpu")
+    kind, processor = trial.Kind(coordinates, (pulled,) * coordinates, torch.uint8, 4), torch.device("cpu")
     counts = trial._row_lengths(kind)
     fixed = torch.from_numpy(trial._factors(kind, int(counts.max()), np.random.default_rng(0)))
     rows = trial._rows(kind, counts, np.random.default_rng(0), processor)
     start = torch.zeros(2 * len(counts), fixed.shape[1])
     for precision in (fused.SINGLE, fused.DOUBLE):
         fused.SINGLE = precision
-        fused.half_sweep(rows, fixed, start, trial._sweep(kind, processor))
+        sweep = replace(trial._sweep(kind, processor), memory=1)  # so that tasks are done one by one, in many runs
+        fused.half_sweep(rows, fixed, start, sweep)
     return found
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(compiled(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]))))
+    sys.stdout.write(json.dumps(compiled(int(sys.argv[1]), int(sys.argv[2]), pulled=sys.argv[3] == "ridge")))

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ SCRIPT = Path(__file__).with_name("compiling_kernels.py")
 ROOM = {86: 99 << 10, 90: 227 << 10}
 
 
-@pytest.mark.parametrize(("capability", "coordinates", "ridge"), [(90, 20, 0.1), (86, 66, 0.1)], ids=str)
-def test_kernels_compile_and_fit_into_a_gpu(capability: int, coordinates: int, ridge: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("capability", "coordinates"), [(90, 20), (86, 258)], ids=str)
+def test_kernels_compile_once_and_fit_into_a_gpu(capability: int, coordinates: int, tmp_path: Path) -> None:
     if None in map(importlib.util.find_spec, ("torch", "triton")) and not os.environ.get("TACIT_NO_SKIPS"):
         pytest.skip("PyTorch and Triton are not both installed; install tacit[engines]")
-    command = [sys.executable, str(SCRIPT), str(capability), str(coordinates), str(ridge)]
+    command = [sys.executable, str(SCRIPT), str(capability), str(coordinates), "ridge"]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     done = subprocess.run(
         command,
@@ -32,7 +33,10 @@ def test_kernels_compile_and_fit_into_a_gpu(capability: int, coordinates: int, r
     )
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
-    kernels = {name.partition(" ")[0] for name in found}
-    assert kernels == {"accumulate", "solve", "relate", "combine", "summarise"}
-    assert len(found) >= 8
+    kernels = Counter(name.partition(" ")[0] for name in found)
+    sizes = len([size for size in (16, 32, 64, 128) if size < 2 * coordinates])  # of systems in reports
+    # Once for each precision, however many runs there are; sums are in single precision alone.
+    systems = 2 * sizes
+    expected = {"accumulate": 2, "relate": systems, "combine": systems, "solve": 2 + systems, "summarise": 1}
+    assert kernels == expected
     assert max(found.values()) <= ROOM[capability]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tacit.errors import EngineError
+from tacit.errors import EngineError, ModelError
 from tacit.evaluation.world import WorldShape, make_world
 from tacit.learning.engine import PosteriorProblem
 from tacit.learning.factors import FactorPair, Ridge, random_pair
@@ -31,7 +31,7 @@ if importlib.util.find_spec("torch") is None and not os.environ.get("TACIT_NO_SK
 
 import torch
 
-from tacit.learning.gpu import gpu_engine, plain
+from tacit.learning.gpu import gpu_engine, gpu_found, plain
 from tacit.learning.gpu.device import chosen_device, computing, memory_limit
 from tacit.learning.gpu.engine import GpuEngine
 from tacit.learning.gpu.factors import GpuFactors
@@ -43,8 +43,10 @@ from tacit.learning.gpu.sweeper import GpuSweeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tacit.learning.gpu.sweep import HalfSweep
+    from tacit.learning.gpu.trial import Kind
     from tacit.learning.model import Model
 
 DEVICE = torch.device(os.environ.get("TACIT_GPU_DEVICE", "cpu"))  # tests are for the processor unless it says else
@@ -266,6 +268,14 @@ def test_a_plan_keeps_within_its_limit_and_says_what_it_is(symbols: ReportMatrix
     assert "stay there" in plan.describe()
 
 
+def test_reports_stay_where_there_is_room_for_them_beside_less_scratch_memory(symbols: ReportMatrix) -> None:
+    demand = Demand(34, 1, 1 << 31)
+    ample = foresee(symbols, demand, "this one", 1 << 34)
+    for scratch in (1 << 29, 1 << 28, 1 << 25):
+        plan = foresee(symbols, demand, "this one", int((ample.need - ample.scratch + scratch) / 0.95) + 1)
+        assert (plan.resident, plan.scratch) == (True, scratch)
+
+
 def test_blocks_stay_large_where_it_is_rows_that_take_the_room() -> None:
     people = 400_000
     users = np.repeat(np.arange(people), 5)
@@ -312,10 +322,10 @@ def test_too_little_memory_is_refused_in_a_line_with_need_limit_and_remedy(
 
 
 def test_the_layout_grows_tighter_and_never_back(plain_numbers: ReportMatrix) -> None:
-    engine = on_device(plain_numbers, 950_000)
+    engine = on_device(plain_numbers, 320_000)
     first, _ = engine.laid_out(2)
     assert engine.laid_out(2)[0] is first
-    second, _ = engine.laid_out(64)
+    second, _ = engine.laid_out(20)
     assert (first.resident, second.resident) == (False, False)
     assert second.most < first.most
     assert engine.laid_out(2)[0] is second
@@ -339,9 +349,70 @@ def test_a_device_that_is_not_there_is_refused_in_a_line(monkeypatch: pytest.Mon
     assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_device_that_runs_out_of_memory_says_so_in_a_line() -> None:
-    with pytest.raises(EngineError, match="lower TACIT_GPU_MEMORY"), computing(DEVICE):
-        raise torch.OutOfMemoryError
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError(),
+        RuntimeError("CUDA error: out of memory\nCUDA kernel errors might be reported elsewhere"),
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+        RuntimeError("Triton Error [CUDA]: out of memory"),
+    ],
+    ids=str,
+)
+def test_a_device_that_runs_out_of_memory_says_so_in_a_line(error: Exception) -> None:
+    with pytest.raises(EngineError, match="lower TACIT_GPU_MEMORY") as raised, computing(DEVICE):
+        raise error
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "said", ["CUDA error: unspecified launch failure", "cusolver error: CUSOLVER_STATUS_EXECUTION_FAILED, when calling"]
+)
+def test_a_device_that_fails_says_so_in_a_line(said: str) -> None:
+    with pytest.raises(EngineError, match="failed in the middle of a fit") as raised, computing(DEVICE):
+        raise RuntimeError(f"{said}\nCompile with TORCH_USE_CUDA_DSA")
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("said", ["mat1 and mat2 shapes cannot be multiplied", "Triton Error [CUDA]: invalid image"])
+def test_a_mistake_of_the_program_is_no_fault_of_the_device(said: str) -> None:
+    with pytest.raises(RuntimeError, match=said.split(maxsplit=1)[0]), computing(DEVICE):
+        raise RuntimeError(said)
+
+
+def test_kernels_are_chosen_for_the_sweeps_that_will_be(plain_numbers: ReportMatrix) -> None:
+    kinds = []
+
+    def choose(_: torch.device, kind: Kind) -> HalfSweep:
+        kinds.append((kind.coordinates, kind.components))
+        return plain.half_sweep
+
+    fit_with(
+        GpuEngine(plain_numbers, DEVICE, AMPLE, choose), MogMfOptions(rank=3, iterations=1), np.random.default_rng(1)
+    )
+    assert set(kinds) == {(2, 1), (3, 4)}
+    assert kinds[-1] == (3, 4)  # offsets, which answer for strangers, are found before the long part
+
+
+def test_a_checkpoint_goes_on_with_the_same_kernel_only(plain_numbers: ReportMatrix, tmp_path: Path) -> None:
+    def fit(engine: GpuEngine, iterations: int) -> Model:
+        options = MogMfOptions(rank=3, iterations=iterations, tolerance=0.0)
+        return fit_with(engine, options, np.random.default_rng(1), checkpoint=tmp_path)
+
+    def another(*given: Any) -> Any:
+        return plain.half_sweep(*given)
+
+    another.__module__ = "tacit.learning.gpu.another"
+    engine = on_device(plain_numbers)
+    fit(engine, 2)
+    assert len(fit(engine, 3).trace.iterations) == 3  # by the same engine, and by one of its kind
+    went_on = fit(on_device(plain_numbers), 4)
+    assert len(went_on.trace.iterations) == 4
+    assert went_on.provenance.versions["kernel"] == "gpu plain"
+    other = GpuEngine(plain_numbers, DEVICE, AMPLE, lambda *_: another)
+    with pytest.raises(ModelError, match="another fit"):
+        fit(other, 5)
 
 
 def test_a_device_beyond_the_last_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,6 +420,22 @@ def test_a_device_beyond_the_last_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(EngineError, match="there are 2 devices; set it to cuda:1"):
         chosen_device()
+
+
+def test_a_device_that_does_not_compute_is_refused_in_a_line(
+    plain_numbers: ReportMatrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("CUDA error: no kernel image is available for execution\nCompile with ...")
+
+    monkeypatch.delenv("TACIT_GPU_DEVICE", raising=False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch, "zeros", fail)
+    found, why = gpu_found()
+    assert not found
+    assert why.startswith("cuda is there, but PyTorch cannot compute on it (CUDA error: no kernel image")
+    with pytest.raises(EngineError, match=r"is available for execution\); mend that, or use the local engine$"):
+        gpu_engine(plain_numbers)
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "8GB", "1e9", " 5", "9" * 16])

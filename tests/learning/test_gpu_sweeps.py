@@ -247,6 +247,27 @@ def test_singular_systems_are_solved_for_the_least_norm(rank: int) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize("least", [1e-7, 1e-12])
+def test_only_what_cannot_be_factorised_as_it_comes_takes_the_long_way(
+    least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, scales = np.random.default_rng(0), np.geomspace(1, least, 30)
+    turned = np.linalg.qr(rng.standard_normal((8, 30, 30))).Q
+    matrices = (turned * scales) @ turned.transpose(0, 2, 1)
+    wanted = (turned * (scales > 1e-10)) @ turned.transpose(0, 2, 1) @ rng.standard_normal((8, 30, 1))
+    long_way: list[int] = []
+    least_norm = importlib.import_module("tacit.learning.gpu.least_norm")
+    solve = least_norm._least_norm
+    monkeypatch.setattr(least_norm, "_least_norm", lambda *given: long_way.append(len(given[0])) or solve(*given))
+    found = solve_symmetric(on_device(matrices), on_device((matrices @ wanted).squeeze(-1))).cpu().numpy()
+    assert long_way == ([] if least > 1e-8 else [8])
+    np.testing.assert_allclose(
+        np.einsum("sab,sb->sa", matrices, found), (matrices @ wanted).squeeze(-1), rtol=1e-6, atol=1e-9
+    )
+    if least > 1e-8:
+        np.testing.assert_allclose(found, wanted.squeeze(-1), rtol=1e-6, atol=1e-7)
+
+
 def test_batches_hold_every_row_with_enough_reports_once_within_their_memory() -> None:
     counts = np.sort(np.random.default_rng(0).zipf(1.4, 3000).clip(0, 60_000))[::-1].copy()
     counts[-40:] = 0

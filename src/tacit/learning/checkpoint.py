@@ -32,26 +32,32 @@ _EXTRA = "extra_"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Checkpoint:
-    """A file in a folder with the state of one particular fit: its data, options and randomness."""
+    """A file in a folder with the state of one particular fit: its data, options, randomness and kernel."""
 
     folder: Path
-    identity: str
+    course: str
+    engine: Engine
     _saved_at: list[float] = field(default_factory=lambda: [time.monotonic()])
 
     @classmethod
     def of(cls, folder: Path, engine: Engine, options: Options, rng: np.random.Generator) -> Checkpoint:
         """Name the fit by what determines its course; how long it runs does not."""
         course = {name: value for name, value in options.to_document().items() if name not in ("iterations", "epochs")}
-        checksum, computer = engine.summary.checksum, engine.versions()["kernel"]
-        named = [_FORMAT, options.model, course, checksum, rng.bit_generator.state, computer]
-        identity = hashlib.sha256(json.dumps(named, sort_keys=True, default=str).encode()).hexdigest()
+        named = [_FORMAT, options.model, course, engine.summary.checksum, rng.bit_generator.state]
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make {folder}: {reason_of(error)}; choose another folder") from error
         except ValueError as error:
             raise FileError(f"{str(folder)!r} is not the name of a folder; choose another") from error
-        return cls(folder, identity)
+        return cls(folder, json.dumps(named, sort_keys=True, default=str), engine)
+
+    @property
+    def identity(self) -> str:
+        """What tells this fit from all others, once it has begun: an engine may choose its kernel as late as that."""
+        versions = self.engine.versions()
+        computer = json.dumps([versions["kernel"], versions.get("device")])
+        return hashlib.sha256(f"{self.course}{computer}".encode()).hexdigest()
 
     def keep(self, state: State, *, now: bool) -> None:
         """Write the state down, if it has been a while or if asked to."""

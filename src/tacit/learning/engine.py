@@ -165,8 +165,11 @@ class Engine(Protocol):
         """What is known of the reports."""
         ...
 
-    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> Sweeper:
-        """Start alternating sweeps from these factors; they are taken over and may be changed."""
+    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge, components: int = 1) -> Sweeper:
+        """Start alternating sweeps from these factors; they are taken over and may be changed.
+
+        `components` is how many the noise will have, for an engine that makes itself ready for just that.
+        """
         ...
 
     def posterior_sweeper(self, table: Floats | None, weights: Floats, centre: float) -> PosteriorSweeper:

@@ -87,6 +87,7 @@ def fit_with(  # noqa: PLR0913 - as above
     _check_seed(seed)
     engine.prepare(options)
     kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint), engine, options, rng)
+    fallback = _fallback(engine, options)  # what may fail is done before the long part
     found = _run(engine, options, rng, Conduct(watch, kept))
     pair, summary = found.pair, engine.summary
     _refuse_non_finite(pair, options)
@@ -101,7 +102,7 @@ def fit_with(  # noqa: PLR0913 - as above
         user_factors=pair.users[:, : pair.rank].copy(),
         item_factors=pair.items[:, : pair.rank].copy(),
         offsets=offsets,
-        fallback=_fallback(engine, options, offsets),
+        fallback=offsets if fallback is None else fallback,
         noise=found.noise,
         factor_ridge=factor_ridge,
         offset_ridge=offset_ridge,
@@ -168,10 +169,10 @@ def _iterated(state: State, trace: FitTrace, mean: float = 0.0) -> _Found:
     return _Found(state.factors.home(), state.mixture, trace, mean)
 
 
-def _fallback(engine: Engine, options: Options, own: Offsets) -> Offsets:
-    """Return what answers where the user or the item is unknown: a mean and offsets, but for a model that has none."""
+def _fallback(engine: Engine, options: Options) -> Offsets | None:
+    """Return what answers where the user or the item is unknown; None for what the model itself has for that."""
     if isinstance(options, ChannelMfOptions):
-        return own  # plain offsets would take the symbols at face value
+        return None  # plain offsets would take the symbols at face value
     if isinstance(options, GlobalMeanOptions):
         people, things = engine.summary.shape
         return Offsets(engine.summary.mean, np.zeros(people, dtype=np.float32), np.zeros(things, dtype=np.float32))

@@ -32,7 +32,7 @@ class LocalEngine:
     threads: int
     name: str = "local"
 
-    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> LocalSweeper:
+    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge, components: int = 1) -> LocalSweeper:  # noqa: ARG002 - kernels do for any number
         """Start alternating sweeps from these factors, which will change."""
         return LocalSweeper(self.summary, pair, mean, ridge, self.threads)
 

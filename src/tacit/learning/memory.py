@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.learning.options import MOST_PLACES, ChannelMfOptions, MfSgdOptions, Options, SvdOptions
+from tacit.learning.options import ChannelMfOptions, MfSgdOptions, Options, SvdOptions
+from tacit.learning.widths import places
 
 if TYPE_CHECKING:
     from tacit.learning.matrix import ReportMatrix
@@ -21,7 +22,7 @@ def memory_needed(matrix: ReportMatrix, options: Options) -> int:
     people, things = matrix.shape
     rank = getattr(options, "rank", 0)
     if isinstance(options, ChannelMfOptions):
-        rank += 2 * min(MOST_PLACES, options.dimensions) * options.pattern
+        rank += 2 * places(options)
     stride = -(-(rank + 2) // _LINE) * _LINE
     factors = 4 * stride * (people + things) + 8 * rank * (people + things)
     # A copy of the users' factors, to see how far they moved; plain values less the mean, for offsets.

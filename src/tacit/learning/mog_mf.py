@@ -39,7 +39,7 @@ def fit_mog_mf(
 def start(engine: Engine, options: MogMfOptions, rng: np.random.Generator) -> tuple[Sweeper, NoiseMixture]:
     """Start factors, weights and variances (Algorithm 2, line 3)."""
     pair = starting_pair(engine, options, rng)
-    sweeper = engine.sweeper(pair, 0.0, Ridge(options.regularisation))
+    sweeper = engine.sweeper(pair, 0.0, Ridge(options.regularisation), options.components)
     variance = max(engine.summary.variance, 10 * narrowest_variance(engine.summary))
     return sweeper, NoiseMixture.random(options.components, variance, rng)
 

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Doubles = NDArray[np.float64]
 
+SPARE = 10  # vectors beyond those wanted that are multiplied to find these
+
 _USER_POWER = -0.25
 _WIDTH_POWER = 1.5
 _POWER_ITERATIONS = 4
-_SPARE = 10
 _LEAST_SINGULAR = 1e-4
 _LEAST_DEVIATION = 1e-9  # equal counts differ by rounding
 _FARTHEST = 6.0  # deviations: among items of nearly equal counts, one that differs could be anywhere
@@ -124,7 +125,7 @@ class _Scaled:
 
     def leading(self, wanted: int, rng: np.random.Generator) -> tuple[Doubles, Doubles]:
         """Find right singular vectors by subspace iteration from a random start."""
-        width = min(wanted + _SPARE, *self.engine.summary.shape)
+        width = min(wanted + SPARE, *self.engine.summary.shape)
         basis = np.linalg.qr(rng.standard_normal((self.engine.summary.shape[1], width)))[0]
         for _ in range(_POWER_ITERATIONS):
             basis = np.linalg.qr(self.transposed_times(self.times(basis)))[0]

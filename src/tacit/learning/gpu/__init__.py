@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from tacit.errors import EngineError
 
 if TYPE_CHECKING:
+    import torch
+
     from tacit.learning.gpu.engine import GpuEngine
     from tacit.learning.matrix import ReportMatrix
 
@@ -28,6 +30,7 @@ def gpu_found() -> tuple[bool, str]:
             device_count,
             device_name,
             named_device,
+            refuse_idle,
         )
     except (ImportError, OSError) as error:
         return False, _broken(error)
@@ -35,21 +38,38 @@ def gpu_found() -> tuple[bool, str]:
         return False, "TACIT_GPU_DEVICE is cpu"
     if device_count() == 0:
         return False, "there is no GPU that PyTorch can use"
-    return True, f"there is {device_name(chosen_device())}"
+    device = chosen_device()
+    try:
+        refuse_idle(device)
+    except EngineError as error:
+        return False, str(error)
+    return True, f"there is {device_name(device)}"
 
 
 def gpu_engine(matrix: ReportMatrix) -> GpuEngine:
     """Return the engine for a report matrix on the chosen device, or say why there is none."""
+    device, limit = _device_and_limit()
+    from tacit.learning.gpu.engine import GpuEngine  # noqa: PLC0415 - PyTorch is heavy
+    from tacit.learning.gpu.trial import half_sweep_for  # noqa: PLC0415 - as above
+
+    return GpuEngine(matrix, device, limit, half_sweep_for)
+
+
+def check_gpu() -> None:
+    """Refuse what an engine would refuse, before any reports are read for it."""
+    _device_and_limit()
+
+
+def _device_and_limit() -> tuple[torch.device, int]:
     if importlib.util.find_spec("torch") is None:
         raise EngineError("the gpu engine needs PyTorch, which is not installed; install tacit[gpu]")
     try:
-        from tacit.learning.gpu.device import chosen_device, memory_limit  # noqa: PLC0415 - PyTorch is heavy
-        from tacit.learning.gpu.engine import GpuEngine  # noqa: PLC0415 - as above
-        from tacit.learning.gpu.trial import half_sweep_for  # noqa: PLC0415 - as above
+        from tacit.learning.gpu.device import chosen_device, memory_limit, refuse_idle  # noqa: PLC0415 - PyTorch is heavy
     except (ImportError, OSError) as error:
         raise EngineError(f"{_broken(error)}; install tacit[gpu] again") from error
     device = chosen_device()
-    return GpuEngine(matrix, device, memory_limit(device), half_sweep_for)
+    refuse_idle(device)
+    return device, memory_limit(device)
 
 
 def _broken(error: Exception) -> str:

@@ -18,9 +18,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _CUDA = "cuda"
+_SHOWN = 200
 # Memory for what is solved at once: on a GPU enough to keep all of it busy, on a processor little more than its caches.
 _SCRATCH_ON_PROCESSOR = 1 << 25
 _PINNED_SHARE = 0.5  # of the memory that is to be had: it cannot be swapped, and others need some
+# What is said by PyTorch, by CUDA (through PyTorch, or through Triton) and by its libraries where memory is short.
+_OUT_OF_MEMORY = re.compile(r"out of memory|not enough memory|_ALLOC_FAILED", re.IGNORECASE)
+# What is said where a device, its driver or their libraries fail. What Triton says is for a trial to hear.
+_FAULT = re.compile(r"\bCUDA (driver )?error|CUBLAS_STATUS_|CUSOLVER_STATUS_")
 _LEAST_SCRATCH, _MOST_SCRATCH, _SCRATCH_SHARE = 1 << 29, 1 << 31, 32
 
 
@@ -44,6 +49,19 @@ def chosen_device() -> torch.device:
         named = f"TACIT_GPU_DEVICE is {str(device)!r}, but there are {there} devices"
         raise EngineError(f"{named}; set it to cuda:{there - 1}")
     return device
+
+
+def refuse_idle(device: torch.device) -> None:
+    """Refuse a device that is there and does not compute: its driver is too old, say, or PyTorch has no code for it."""
+    try:
+        torch.zeros(1, device=device).add_(1).item()
+    except RuntimeError as error:
+        msg = f"{device} is there, but PyTorch cannot compute on it ({_first_line(error)})"
+        raise EngineError(f"{msg}; mend that, or use the local engine") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:_SHOWN]
 
 
 def device_count() -> int:
@@ -86,7 +104,7 @@ def _free_memory(device: torch.device) -> int:
     if device.type == _CUDA:
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # kept by PyTorch, for us
         return int(torch.cuda.mem_get_info(device)[0] + unused)
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return available_memory()
 
 
 @contextmanager
@@ -98,9 +116,18 @@ def computing(device: torch.device) -> Iterator[None]:
     try:
         with torch.no_grad(), torch.cuda.device(device) if device.type == _CUDA else nullcontext(), _full_products():
             yield
-    except torch.OutOfMemoryError as error:
-        msg = "the device ran out of memory that was free before; end what else runs there, or lower TACIT_GPU_MEMORY"
-        raise EngineError(msg) from error
+    except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError) or _OUT_OF_MEMORY.search(str(error)):
+            msg = (
+                "the device ran out of memory that was free before; end what else runs there, or lower TACIT_GPU_MEMORY"
+            )
+            raise EngineError(msg) from error
+        if _FAULT.search(str(error)):
+            raise EngineError(
+                f"{device} failed in the middle of a fit ({_first_line(error)}); fit again, with --checkpoint, or use "
+                "the local engine"
+            ) from error
+        raise
 
 
 @contextmanager

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from tacit.learning import widths
 from tacit.learning.gpu.device import computing, device_name, pinnable_memory, scratch_memory
 from tacit.learning.gpu.factors import GpuFactors
 from tacit.learning.gpu.plan import Demand, Plan, foresee
 from tacit.learning.gpu.posterior import GpuPosteriorSweeper
-from tacit.learning.gpu.reports import DeviceReports
+from tacit.learning.gpu.reports import DeviceReports, value_type
 from tacit.learning.gpu.sums import row_sums
 from tacit.learning.gpu.sweep import Pull
 from tacit.learning.gpu.sweeper import GpuSweeper
 from tacit.learning.gpu.trial import Kind, half_sweep_for
 from tacit.learning.model_parts import structure
-from tacit.learning.options import MOST_PLACES, ChannelMfOptions
+from tacit.learning.options import ChannelMfOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-_EMBEDDING_SPARE = 11  # vectors beyond the pattern's dimensions that are multiplied to find these
 _POSTERIOR_ARRAYS = 3  # rows, and variances and centres of what is solved for
 
 
@@ -54,15 +54,14 @@ class GpuEngine:
         self.summary, self.device, self.limit = matrix, device, limit
         self._choose, self._kernels = choose, set[str]()
         self._asked = Demand(1, 1, scratch_memory(device), pinnable_memory(device))
-        self._components = 1
         self._reports: DeviceReports | None = None
 
     def prepare(self, options: Options) -> str:
         """Foresee what a fit takes, and lay reports out for that from the start; refuse what does not fit."""
-        coordinates, arrays = _widest(options)
-        plan = self.plan(coordinates, arrays)
-        self._asked = self._asked.beside(coordinates, arrays)
-        self._components = int(getattr(options, "components", 1))
+        widest = _widest(options)
+        plan = self.plan(*widest)
+        self._asked = self._asked.beside(*widest)
+        self._kernels.clear()
         return plan.describe()
 
     def plan(self, coordinates: int, arrays: int = 1) -> Plan:
@@ -85,11 +84,12 @@ class GpuEngine:
                 )
         return self._reports, plan.scratch
 
-    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> GpuSweeper:
+    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge, components: int = 1) -> GpuSweeper:
         """Start alternating sweeps from these factors, which are copied to the device."""
         reports, memory = self.laid_out(pair.coordinates)
         values, pulls = self.summary.symbol_values, tuple(ridge.of(pair).tolist())
-        half_sweep = self._choose(self.device, Kind(pair.coordinates, pulls, values is not None, self._components))
+        kinds = tuple(pull > 0 for pull in pulls), value_type(self.summary.by_user), components
+        half_sweep = self._choose(self.device, Kind(pair.coordinates, *kinds))
         self._kernels.add(half_sweep.__module__.rpartition(".")[2])
         with computing(self.device):
             table = None if values is None else torch.from_numpy(values - np.float32(mean)).to(self.device)
@@ -129,9 +129,6 @@ def _triton_version() -> str:
 
 def _widest(options: Options) -> tuple[int, int]:
     """Return how many coordinates a fit's rows have, and how many arrays of such rows there are."""
-    rank, offsets = int(getattr(options, "rank", 0)), 2
     if not isinstance(options, ChannelMfOptions):
-        return rank + offsets, 1
-    dimensions = options.dimensions * options.pattern
-    rows = rank + 2 * min(dimensions, MOST_PLACES) + offsets
-    return max(rows, dimensions + _EMBEDDING_SPARE), _POSTERIOR_ARRAYS
+        return widths.coordinates(options), 1
+    return max(widths.coordinates(options), widths.embedding_columns(options)), _POSTERIOR_ARRAYS

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 # Pivots below this share of the largest count as zero: factors in single precision carry no more than that.
 _LEAST_PIVOT = 1e-10
-# Above this one, nothing is lost by taking pivots as they come.
-_CERTAIN_PIVOT = 1e-5
+# Above this one, pivots will do as they come: it leaves room for what they may hide, and doubles have digits to spare.
+_CERTAIN_PIVOT = 1e-8
 # Rows times the cube of their unknowns: so little is done by a processor before a GPU is told all steps of it.
 _SMALL = 1 << 24
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import EngineError
 from tacit.learning.gpu.batches import Cost
-from tacit.learning.gpu.reports import cut, value_bytes
+from tacit.learning.gpu.reports import cut, value_type
 from tacit.learning.gpu.tasks import room_for_notes, room_for_row
 
 if TYPE_CHECKING:
@@ -95,9 +95,11 @@ def foresee(matrix: ReportMatrix, demand: Demand, device: str, limit: int) -> Pl
         if plan.need <= usable:
             return plan
     while True:
-        plan = _plan(matrix, demand, device, limit, resident=False, most=most, scratch=scratch)
-        if plan.need <= usable:
-            return plan
+        for resident in (True, False):  # with so little scratch memory reports may have room after all
+            at_once = MOST_BLOCK if resident else most
+            plan = _plan(matrix, demand, device, limit, resident=resident, most=at_once, scratch=scratch)
+            if plan.need <= usable:
+                return plan
         if most > _LEAST_BLOCK and (plan.reports > scratch or scratch == least):
             most //= 2
         elif scratch > least:
@@ -125,7 +127,7 @@ def _plan(  # noqa: PLR0913 - what is tried
 
 
 def _bytes(rows: Rows) -> int:
-    return 8 * (len(rows) + 1) + len(rows.columns) * (4 + value_bytes(rows))
+    return 8 * (len(rows) + 1) + len(rows.columns) * (4 + int(value_type(rows).itemsize))
 
 
 def _blocks(rows: Rows, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -137,13 +139,13 @@ def _blocks(rows: Rows, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]
 def _buffer(rows: Rows, most: int) -> int:
     """Return the bytes of a buffer for any block."""
     counts, reports = _blocks(rows, most)
-    return int(8 * (counts.max() + 1) + reports.max() * (4 + value_bytes(rows)))
+    return int(8 * (counts.max() + 1) + reports.max() * (4 + value_type(rows).itemsize))
 
 
 def _pinned(rows: Rows, most: int) -> int:
     """Return the bytes of all blocks in memory that is given out in powers of two."""
     counts, reports = _blocks(rows, most)
-    arrays = 8 * (counts + 1), 4 * reports, value_bytes(rows) * reports
+    arrays = 8 * (counts + 1), 4 * reports, value_type(rows).itemsize * reports
     return sum(int((1 << np.ceil(np.log2(np.maximum(size, 1))).astype(np.int64)).sum()) for size in arrays)
 
 

@@ -87,9 +87,9 @@ def cut(starts: NDArray[np.int64], most: int) -> list[tuple[int, int]]:
     return list(pairwise(bounds))
 
 
-def value_bytes(rows: Rows) -> int:
-    """Return how many bytes a value takes on a device."""
-    return 1 if rows.values.dtype == np.uint8 else 4
+def value_type(rows: Rows) -> torch.dtype:
+    """Return what values are on a device."""
+    return _TYPES[rows.values.dtype.type]
 
 
 class DeviceReports:

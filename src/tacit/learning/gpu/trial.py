@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from tacit.errors import EngineError
 from tacit.learning.gpu import plain, singular
 from tacit.learning.gpu.components import Components
 from tacit.learning.gpu.device import computing
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _OLDEST_GPU = 8, 0  # compute capability: older ones have too little memory of a program's own for the widest systems
 _SHORT_ROWS = 1, 16, 32, 64, 128  # one of every size that systems in reports are filled up to
 _SYMBOLS = 10
+_RIDGE = 0.1  # where there is one; how large it is makes no difference to kernels
 _MEMORY = 1 << 24
 _TOLERANCE = 1e-2  # beside the largest of a row
 _SHOWN = 200
@@ -35,12 +37,17 @@ _SHOWN = 200
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What kernels are compiled for: coordinates, the ridge on those solved for, codes or numbers, and components."""
+    """What kernels are compiled for: coordinates, which of those solved for have a ridge, values, and components."""
 
     coordinates: int
-    ridge: tuple[float, ...]
-    codes: bool
+    pulled: tuple[bool, ...]
+    values: torch.dtype
     components: int
+
+    @property
+    def codes(self) -> bool:
+        """Whether values are codes, to be read through a table."""
+        return not self.values.is_floating_point
 
 
 @functools.cache
@@ -53,6 +60,8 @@ def half_sweep_for(device: torch.device, kind: Kind) -> HalfSweep:
 
         _refuse_older(device)
         try_out(fused.half_sweep, device, kind)
+    except EngineError:  # memory, which another try may have
+        raise
     except Exception as error:  # noqa: BLE001 - no C compiler, an old GPU, wrong results: the other way works
         reason = ([line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__])[-1]
         warnings.warn(
@@ -86,7 +95,7 @@ def try_out(half_sweep: HalfSweep, device: torch.device, kind: Kind) -> None:
 
 
 def _row_lengths(kind: Kind) -> NDArray[np.int64]:
-    free = len(kind.ridge)
+    free = len(kind.pulled)
     return np.array(sorted({free + 8, *(length for length in (*_SHORT_ROWS, free - 1) if 0 < length < free)}))[::-1]
 
 
@@ -94,7 +103,7 @@ def _factors(kind: Kind, longest: int, rng: np.random.Generator) -> NDArray[np.f
     """Draw factors that determine rows well, and as many that hardly do: two coordinates alike, two of them large."""
     well, badly = rng.standard_normal((2, longest, kind.coordinates))
     badly[:, :2] = 1.0 + 1e-2 * badly[:, :2]
-    badly[:2] = 30.0 * max(1.0, *kind.ridge) * badly[0]
+    badly[:2] = 30.0 * badly[0]
     return padded(np.concatenate([well, badly]))
 
 
@@ -103,9 +112,9 @@ def _rows(kind: Kind, counts: NDArray[np.int64], rng: np.random.Generator, devic
     columns = np.concatenate([first + np.arange(count) for first in (0, longest) for count in counts])
     counts = np.concatenate([counts, counts])
     starts = np.concatenate([[0], np.cumsum(counts)])
-    codes = rng.integers(0, _SYMBOLS, len(columns)).astype(np.uint8)
-    values = codes if kind.codes else codes.astype(np.float32)
+    values = rng.integers(1, _SYMBOLS, len(columns))  # never zero: a row of zeros has solutions of rounding alone
     there = [torch.from_numpy(array).to(device) for array in (starts, columns.astype(np.int32), values)]
+    there[2] = there[2].to(kind.values)
     return DeviceRows(Block(0, len(counts), counts), *there)
 
 
@@ -113,7 +122,7 @@ def _sweep(kind: Kind, device: torch.device) -> Sweep:
     count = kind.components
     mixture = NoiseMixture(np.full(count, 1 / count), np.geomspace(0.5, 2.0, count))
     table = torch.arange(_SYMBOLS, dtype=torch.float32, device=device) if kind.codes else None
-    pull = Pull.of(kind.ridge, device)
+    pull = Pull.of([_RIDGE * pulled for pulled in kind.pulled], device)
     return Sweep(table, kind.coordinates, pull, Components.of(mixture), statistics=True, memory=_MEMORY)
 
 

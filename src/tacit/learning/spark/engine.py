@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.errors import ModelError
+from tacit.learning import widths
 from tacit.learning.kernels import kernel_name, padded
-from tacit.learning.options import MOST_PLACES, ChannelMfOptions
+from tacit.learning.options import ChannelMfOptions
 from tacit.learning.spark.broadcast import BroadcastFactors, BroadcastSweeper
 from tacit.learning.spark.failures import failures_in_one_line
 from tacit.learning.spark.joined import JoinedPlan
@@ -53,10 +54,7 @@ class SparkEngine:
     def prepare(self, options: Options) -> str:
         """Say how large the factors will be, and how they will travel."""
         self._plans.clear()
-        rank = getattr(options, "rank", 0) + 2
-        if isinstance(options, ChannelMfOptions):
-            rank += 2 * min(MOST_PLACES, options.dimensions) * options.pattern
-        size = padded(np.zeros((1, rank))).nbytes * sum(self.summary.shape)
+        size = _sent_at_once(options, self.summary.shape)
         told = f"factors take {size / 1e6:,.0f} MB"
         if self.plan(size) == "broadcast":
             return f"{told}, here and in every worker"
@@ -64,7 +62,7 @@ class SparkEngine:
             return f"{told} and stay here; workers get the rows they need"
         return f"{told} and stay on the cluster; at the end they come here"
 
-    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> Sweeper:
+    def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge, components: int = 1) -> Sweeper:  # noqa: ARG002 - kernels do for any number
         """Start alternating sweeps from these factors."""
         plan = self.plan(pair.users.nbytes + pair.items.nbytes)
         self._plans.add(plan)
@@ -127,6 +125,16 @@ def engine_of(layout: Layout) -> SparkEngine:
     except BaseException:
         layout.close()
         raise
+
+
+def _sent_at_once(options: Options, shape: tuple[int, int]) -> int:
+    """Return the bytes that decide on a plan: factors of both sides, or for `channel-mf` what its widest sweep takes."""
+    if not isinstance(options, ChannelMfOptions):
+        return padded(np.zeros((1, widths.coordinates(options)), dtype=np.float32)).nbytes * sum(shape)
+    held = widths.coordinates(options) + options.rank  # with how uncertain its factors are
+    own = widths.coordinates(options) + widths.solved(options)  # with the centres of its priors
+    (one, other), embedding = shape, widths.embedding_columns(options)
+    return 4 * max(one * held + other * own, other * held + one * own, embedding * max(shape))
 
 
 def _largest_broadcast(context: SparkContext) -> int:

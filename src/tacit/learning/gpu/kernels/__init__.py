@@ -5,4 +5,6 @@ least as many reports as unknowns is solved for the change of its factors (`form
 that are added in order, so that results do not depend on what runs when. One with fewer is a smaller system, with an
 unknown for each report (`relating`). Both kinds are solved alike (`solving`), in single precision; rows that turn out
 to be nearly singular are done again in doubles. `real` says which.
+
+Kernels are not compiled anew for where a run of tasks begins: else a second run would be, in the middle of a fit.
 """

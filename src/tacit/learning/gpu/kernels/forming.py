@@ -9,7 +9,7 @@ from tacit.learning.gpu.kernels.reading import factors_of, own_factors, values_o
 from tacit.learning.gpu.kernels.solving import DONE
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_task"])
 def accumulate(
     first_task,
     task_rows,

@@ -15,7 +15,7 @@ from tacit.learning.gpu.kernels.reading import factors_of, own_factors, values_o
 from tacit.learning.gpu.kernels.solving import DONE, SOLVED
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_task"])
 def relate(
     first_task,
     task_rows,
@@ -42,6 +42,7 @@ def relate(
     components: tl.constexpr,
     codes: tl.constexpr,
     real: tl.constexpr,
+    products: tl.constexpr,
     again: tl.constexpr,
 ):
     """Form the system of one row with at most `size` reports, and keep the roots of their weights.
@@ -73,7 +74,7 @@ def relate(
         if real == tl.float64:
             # As where equations are formed in a row's unknowns: a sum of one term hides that these were singles.
             loosened, other = tl.sum(loosened[:, :, None], axis=2), tl.sum(other[:, :, None], axis=2)
-        matrix = tl.dot(loosened, tl.trans(other), matrix, input_precision="ieee", out_dtype=real)
+        matrix = tl.dot(loosened, tl.trans(other), matrix, input_precision=products, out_dtype=real)
     weight = tl.where(present, weights_of((target - known).to(tl.float32), mixture, components), 0.0)
     root = tl.sqrt(weight).to(real)
     target += known - known  # what is not a number stays so
@@ -84,7 +85,7 @@ def relate(
     tl.store(roots + slot * size + at, root)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_task"])
 def combine(
     first_task,
     task_rows,

@@ -17,21 +17,23 @@ SOLVED = tl.constexpr(2)
 
 @triton.jit
 def _inverse_root(block, begun, least_pivot):
-    """Return the inverse of a small matrix's Cholesky factor, and whether all pivots were large enough."""
+    """Return the transposed inverse of a small matrix's Cholesky factor, and whether all pivots were large enough.
+
+    The inverse takes the matrix's place, column by column; the rest stays symmetric, so that its columns are its lines.
+    """
     at = tl.arange(0, PANEL)
     pivots = begun
-    root = tl.where(at[:, None] == at[None, :], 1.0, 0.0).to(block.dtype)
     for k in range(PANEL):
-        in_line, in_column = (at == k)[:, None], (at == k)[None, :]
-        line = tl.sum(tl.where(in_line, block, 0.0), axis=0)
-        beside = tl.sum(tl.where(in_line, root, 0.0), axis=0)
-        column = tl.sum(tl.where(in_column, block, 0.0), axis=1)
-        pivot = tl.sum(tl.where(at == k, line, 0.0), axis=0)
+        column = tl.sum(tl.where((at == k)[None, :], block, 0.0), axis=1)
+        pivot = tl.sum(tl.where(at == k, column, 0.0), axis=0)
         pivots = tl.where(at == k, pivot, pivots)
-        multiples = tl.where(at > k, column / pivot, 0.0)
-        block -= multiples[:, None] * line[None, :]
-        root -= multiples[:, None] * beside[None, :]
-    return root / tl.sqrt(pivots)[:, None], tl.min((pivots > least_pivot * begun).to(tl.int32), axis=0)
+        behind = (at > k)[None, :]
+        multiples = column * (1.0 / pivot)
+        block = tl.where((at == k)[:, None] & behind, 0.0, block)
+        block -= tl.where(at == k, 1.0, column)[:, None] * tl.where(behind, multiples[None, :], 0.0)
+    above, on = at[:, None] < at[None, :], at[:, None] == at[None, :]
+    root = tl.where(above, block, tl.where(on, 1.0, 0.0)) / tl.sqrt(pivots)[None, :]
+    return root, tl.min((pivots > least_pivot * begun).to(tl.int32), axis=0)
 
 
 @triton.jit
@@ -70,13 +72,13 @@ def _substituted(matrices, inverses, right, width: tl.constexpr):
         inverse = tl.load(inverses + panel * PANEL + within[:, None] * PANEL + within[None, :])
         in_panel = at[None, :] == panel + within[:, None]
         rest = tl.sum(tl.where(in_panel, right[None, :], 0.0), axis=1) - tl.sum(left * right[:, None], axis=0)
-        found = tl.sum(inverse * rest[:, None], axis=0)
+        found = tl.sum(inverse * rest[None, :], axis=1)
         kept = tl.sum(tl.where(in_panel, found[:, None], 0.0), axis=0)
         right = tl.where((at >= panel) & (at < panel + PANEL), kept, right)
     return right
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first", "first_slot"])
 def solve(
     first,
     first_slot,
@@ -140,12 +142,12 @@ def solve(
         inverse, fine = _inverse_root(square, begun, least_pivot)
         regular &= fine
         tl.store(inverses + panel * PANEL + across, inverse)
-        found = tl.dot(found, tl.trans(inverse), input_precision=products, out_dtype=real)
+        found = tl.dot(found, inverse, input_precision=products, out_dtype=real)
         tl.debug_barrier()  # the square is read before columns of the factor take its place
         tl.store(matrices + at[:, None] * width + panel + within[None, :], found, mask=at[:, None] >= panel)
         tl.debug_barrier()  # the next panel reads both
         part_of_right = tl.sum(tl.where(in_panel, right[None, :], 0.0), axis=1)
-        scaled = tl.sum(inverse * part_of_right[None, :], axis=1)
+        scaled = tl.sum(inverse * part_of_right[:, None], axis=0)
         reduced = right - tl.sum(found * scaled[None, :], axis=1)
         kept = tl.sum(tl.where(in_panel, scaled[:, None], 0.0), axis=0)
         right = tl.where(at < panel, right, tl.where(at < panel + PANEL, kept, reduced))

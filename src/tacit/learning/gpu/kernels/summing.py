@@ -9,7 +9,7 @@ from tacit.learning.gpu.kernels.reading import MOST_COMPONENTS, factors_of, own_
 from tacit.learning.gpu.kernels.solving import DONE
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["first_task"])
 def summarise(
     first_task,
     task_rows,
