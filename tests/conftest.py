@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,6 +15,8 @@ from tacit.privacy.scale import RatingScale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
 
     from tacit.evaluation.fold import FoldResult
     from tacit.evaluation.task import Task
@@ -75,3 +78,32 @@ def data_file() -> Callable[[str], Path]:
 @pytest.fixture(scope="session")
 def policy() -> Policy:
     return Policy.make("bounded-laplace", STARS, "1")
+
+
+# Java that starts quickly and compiles without much thought: no test runs for long enough to gain by more.
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@pytest.fixture(scope="session")
+def spark_is_there(absent: Callable[[str], NoReturn]) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        absent("pyspark is not installed; install tacit[spark]")
+    if shutil.which("java") is None:
+        absent("Java is not installed; Spark needs it")
+
+
+@pytest.fixture(scope="session")
+def spark(
+    spark_is_there: None,  # noqa: ARG001 - asked first
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[SparkSession]:
+    """Spark on two cores, one for all tests of a process: it takes seconds to start."""
+    files = str(tmp_path_factory.mktemp("spark"))
+    settings = {"spark.master": "local[2]", "spark.driver.memory": "1g", "spark.local.dir": files}
+    from tacit.learning.spark import layout, spark_session  # noqa: PLC0415 - few tests need it
+
+    session = spark_session(settings | {"spark.driver.extraJavaOptions": QUICK_JAVA})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout, "_PARTITIONS_PER_CORE", 1)  # every task has a price
+        yield session
+    session.stop()

@@ -16,6 +16,7 @@ import numpy as np
 
 from tacit.learning.factors import Ridge, random_pair
 from tacit.learning.mixture import NoiseMixture
+from tacit.learning.spark import joined
 from tacit.learning.spark.engine import SparkEngine
 from tacit.learning.spark.joined import JoinedPlan
 from tacit.learning.spark.layout import lay_out
@@ -26,8 +27,12 @@ from tacit.privacy.policy import Policy
 if TYPE_CHECKING:
     from tacit.learning.engine import Sweeper
 
-ITERATIONS, LOST_IN = 2, 1
+ITERATIONS, LOST_IN, WRITTEN_EVERY = 3, 2, 2  # when it is lost, what came before is written down, and was forgotten
+MEANWHILE = 0.3  # seconds, for tasks to get to all executors
+QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # it runs for seconds
 SETTINGS = {
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
+    "spark.executor.extraJavaOptions": QUICK_JAVA,
     "spark.master": "local-cluster[2,1,1024]",
     "spark.driver.memory": "1g",
     "spark.shuffle.io.maxRetries": "1",  # who is dead will not answer later
@@ -61,15 +66,19 @@ def executors() -> list[int]:
     return [one for one in descendants_of(os.getpid()) if b"CoarseGrainedExecutorBackend" in command_of(one)]
 
 
-def kill_in_the_middle(context: Any) -> None:
-    """Wait until tasks run, and end one of the executors with the workers it has, without a word."""
+def told(processes: list[int], what: signal.Signals) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError):
+            os.kill(process, what)
+
+
+def kill_in_the_middle(context: Any, processes: list[int]) -> None:
+    """Wait until tasks run, and end processes without a word."""
     tracker = context.statusTracker()
     while not any(stage.numActiveTasks for stage in map(tracker.getStageInfo, tracker.getActiveStageIds()) if stage):
         time.sleep(0.001)
-    victim = executors()[0]
-    for process in [victim, *descendants_of(victim)]:
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+    time.sleep(MEANWHILE)
+    told(processes, signal.SIGKILL)
 
 
 def swept(sweeper: Sweeper, context: Any) -> int:
@@ -77,7 +86,10 @@ def swept(sweeper: Sweeper, context: Any) -> int:
     before = set(executors())
     for iteration in range(ITERATIONS):
         if iteration == LOST_IN:
-            threading.Thread(target=kill_in_the_middle, args=[context], daemon=True).start()
+            victim = executors()[0]
+            processes = [victim, *descendants_of(victim)]
+            told(processes, signal.SIGSTOP)  # so that it cannot be done before it is lost
+            threading.Thread(target=kill_in_the_middle, args=[context, processes], daemon=True).start()
         sweeper.users(MIXTURE)
         sweeper.items(MIXTURE)
     return len(before - set(executors()))
@@ -85,6 +97,7 @@ def swept(sweeper: Sweeper, context: Any) -> int:
 
 def main(reports: str, policy: str, found: str) -> None:
     """Sweep over a file of reports by both plans; write the factors, and say how many executors were lost."""
+    joined.CHECKPOINT_EVERY = WRITTEN_EVERY
     session = spark_session(SETTINGS)
     context = session.sparkContext
     layout = lay_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -68,9 +69,13 @@ def engine(
     request: pytest.FixtureRequest, study: Study, absent: Callable[[str], NoReturn], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Engine]:
     if request.param == "spark":
-        from tacit.learning.spark import spark_engine  # noqa: PLC0415 - where it is asked for
+        from tacit.learning.spark.engine import SparkEngine  # noqa: PLC0415 - where it is asked for
+        from tacit.learning.spark.layout import lay_out  # noqa: PLC0415 - as above
+        from tacit.learning.spark.sources import parts_of_files  # noqa: PLC0415 - as above
 
-        laid_out = spark_engine(request.getfixturevalue("spark"), [study.file], [study.policy])
+        context, parts = request.getfixturevalue("spark").sparkContext, parts_of_files([study.file])
+        laid_out = SparkEngine(lay_out(context, parts, [study.policy], chunk_reports=25_000))  # several chunks a side
+        assert min(len(laid_out.layout.by_user), len(laid_out.layout.by_item)) > 2
         yield laid_out
         laid_out.close()
         return
@@ -80,7 +85,7 @@ def engine(
 
     from tacit.learning.gpu import gpu_engine  # noqa: PLC0415 - as above
 
-    monkeypatch.setenv("TACIT_GPU_DEVICE", "cpu")
+    monkeypatch.setenv("TACIT_GPU_DEVICE", os.environ.get("TACIT_GPU_DEVICE", "cpu"))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # other tests run at the same time
     yield gpu_engine(read_reports(study.file, [study.policy]))

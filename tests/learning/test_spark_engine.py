@@ -172,6 +172,28 @@ def test_factors_are_sent_whole_up_to_a_limit(layout: Layout) -> None:
     assert (enough.versions()["plan"], too_little.versions()["plan"]) == ("broadcast", "joined")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        MogMfOptions(rank=16, iterations=1),
+        MfAlsOptions(rank=16, iterations=1, offsets=True),
+        ChannelMfOptions(rank=5, iterations=1, dimensions=4),
+        ChannelMfOptions(rank=0, iterations=1, dimensions=20),
+        ChannelMfOptions(rank=5, iterations=1, pattern=False),
+    ],
+    ids=lambda options: f"{options.model} {options.rank}",
+)
+def test_what_is_said_beforehand_is_what_decides_on_the_plan(
+    layout: Layout, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    plan = SparkEngine.plan
+    monkeypatch.setattr(SparkEngine, "plan", lambda engine, size: sizes.append(size) or plan(engine, size))
+    fit_with(SparkEngine(layout), options, np.random.default_rng(0))
+    first, *later = sizes
+    assert max(later) == first
+
+
 def test_the_limit_is_what_the_memory_of_java_can_bear(layout: Layout) -> None:
     java: Any = layout.context._jvm
     most = java.java.lang.Runtime.getRuntime().maxMemory()

@@ -173,6 +173,23 @@ def test_factors_come_home_as_they_went(
     assert_same_factors(factors.home(), other)
 
 
+def test_a_fit_that_failed_leaves_nothing_in_the_folder_for_checkpoints(
+    spark: SparkSession, layout: Layout, matrix: ReportMatrix
+) -> None:
+    written.Checkpoints(spark.sparkContext)  # which makes sure that there is one
+    folder = Path(str(spark.sparkContext.getCheckpointDir()).removeprefix("file:"))
+    before = set(folder.iterdir())
+    plan = JoinedPlan(layout, threads=1)
+    sweeper = plan.sweeper(started(matrix, offsets=False), 0.0, Ridge(1.0))
+    wrong = NoiseMixture(np.ones(1000) / 1000, np.ones(1000))
+    with pytest.raises(EngineError) as error:  # it holds on to what it went through
+        sweeper.users(wrong)
+    assert set(folder.iterdir()) > before
+    plan.close()
+    assert set(folder.iterdir()) == before
+    assert "\n" not in str(error.value)
+
+
 def test_only_rows_that_reports_name_travel(plan: JoinedPlan, layout: Layout, matrix: ReportMatrix) -> None:
     factors = plan.sweeper(started(matrix, offsets=False), 0.0, Ridge(1.0)).factors
     for by_item in (False, True):
@@ -258,7 +275,7 @@ def test_a_machine_that_is_lost_in_the_middle_changes_nothing(
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout.splitlines()[-1]) == {"broadcast": 1, "joined": 1}
     sweeper = LocalEngine(matrix, 1).sweeper(started(matrix, offsets=False), 0.0, Ridge(0.8))
-    for _ in range(2):
+    for _ in range(3):
         sweeper.users(MIXTURE)
         sweeper.items(MIXTURE)
     arrays = np.load(found)

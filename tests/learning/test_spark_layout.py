@@ -23,6 +23,7 @@ from tacit.learning.spark.reading import _digest, _read_slices, _written, as_sur
 from tacit.learning.spark.sources import parts_of_files
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
+from tacit.tables import refuse_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -272,11 +273,29 @@ def test_an_address_will_do_for_a_path(spark: SparkSession, tmp_path: Path) -> N
     assert lay_out(spark.sparkContext, [part], POLICIES).symbol_counts.sum() == 60
 
 
-@pytest.mark.parametrize("address", ["s3://AKIA:hush@bucket/x.parquet", "gs://u:hush@h/", "s3://:hush@bucket/x@y"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://AKIA:hush@bucket/x.parquet",
+        "gs://u:hush@h/",
+        "s3://:hush@bucket/x@y",
+        "s3://AKIA:hu/sh@bucket/x.parquet",
+        "s3://AKIA:12/hush@bucket/x.parquet",
+        "hdfs://me:hu/sh@h:8020/x.parquet",
+    ],
+)
 def test_secrets_in_addresses_are_refused_and_not_said(address: str) -> None:
     with pytest.raises(TableError, match="has a secret before its @") as error:
         parts_of_files([address])
     assert "hush" not in str(error.value)
+    assert "hu/sh" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["hdfs://h:8020/data/x@y.parquet", "hdfs://me@h:8020/x@y", "s3://b/x:1@2", "/a:b@c"]
+)
+def test_a_colon_or_an_at_makes_no_secret(address: str) -> None:
+    refuse_secrets(address)
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,14 @@ def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         spark_session()
 
 
+@pytest.mark.usefixtures("spark_is_there")
+@pytest.mark.parametrize("master", ["nonsense", "yarn-cluster", "http://host:7077"])
+def test_a_master_that_is_none_is_refused_before_java_starts(monkeypatch: pytest.MonkeyPatch, master: str) -> None:
+    monkeypatch.setattr("tacit.learning.spark.session._running", lambda _: None)
+    with pytest.raises(EngineError, match=r"which Spark does not know; set it to local\[2\], yarn"):
+        spark_session({"spark.master": master})
+
+
 SITE = """
 import sys
 from tacit.learning.spark.session import spark_session
@@ -119,12 +127,14 @@ def test_what_a_site_has_set_stays_so(tmp_path: Path) -> None:
         "spark.ui.enabled": "false",
         "spark.driver.maxResultSize": "64m",
         "spark.executorEnv.OPENBLAS_NUM_THREADS": "3",
+        "spark.checkpoint.dir": str(tmp_path / "written"),
     }
     lines = "".join(f"{name} {value}\n" for name, value in site.items())
     (tmp_path / "spark-defaults.conf").write_text(lines, encoding="utf-8")
     wanted = {**site, "spark.broadcast.compress": "false", "spark.ui.showConsoleProgress": "false"}
     there = {"SPARK_CONF_DIR": str(tmp_path), "PYSPARK_PYTHON": sys.executable}
     assert run(SITE, *wanted, environment=there).splitlines() == list(wanted.values())
+    assert list((tmp_path / "written").iterdir()) == []  # of a folder of our session's own, nothing is left
 
 
 WRONG = {

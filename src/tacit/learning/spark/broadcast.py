@@ -8,7 +8,7 @@ the driver: whatever is lost in the middle of one is computed again from the chu
 from __future__ import annotations
 
 import weakref
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from tacit.learning.mixture import MixtureStatistics
 from tacit.learning.spark.failures import failures_in_one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
     from pyspark import Broadcast, SparkContext
 
@@ -44,6 +46,18 @@ class Table:
 
 def _laid_out(rows: Floats) -> Table:
     return Table(padded(rows))
+
+
+@contextmanager
+def sent_to_workers(context: SparkContext, value: Any) -> Iterator[Broadcast[Any]]:  # noqa: ANN401 - whatever they need
+    """Send something to the workers for a while."""
+    with failures_in_one_line():
+        sent = context.broadcast(value)
+    try:
+        yield sent
+    finally:
+        with suppress(Exception):  # what went wrong before says more
+            sent.destroy()
 
 
 class BroadcastFactors:

@@ -14,6 +14,7 @@ import numpy as np
 from tacit.learning.factors import squares
 from tacit.learning.kernels import half_sweep, padded
 from tacit.learning.matrix import Rows
+from tacit.learning.spark.workers import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -123,6 +124,7 @@ def _sending(records: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Sent]]:
 
 def by_kind(records: Iterable[tuple[int, Any]]) -> tuple[int, dict[type, list[Any]]]:
     """Sort what is in a partition, which is all of one chunk, by what it is; return also the chunk's number."""
+    settle()
     found: dict[type, list[Any]] = {}
     numbers = set()
     for number, record in records:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tacit.learning.matrix import Rows
 from tacit.learning.spark.chunks import Chunk
+from tacit.learning.spark.workers import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -84,6 +85,7 @@ def _record_of(chunk: Chunk) -> tuple[int, int, bytes, bytes, bytes]:
 
 def _chunk_of(codes: type[Any], record: Iterable[Any]) -> Chunk:
     """Look at a record as a chunk; the arrays are the record's own memory."""
+    settle()
     number, first, starts, columns, values = record
     return Chunk(number, first, Rows(_array(starts, np.int64), _array(columns, np.int32), _array(values, codes)))
 

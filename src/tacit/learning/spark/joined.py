@@ -69,13 +69,12 @@ class JoinedSide:
     def send(self, rows: Floats, make: Callable[[Floats], Any], checkpoints: Checkpoints) -> RDD[tuple[int, Any]]:
         """Put the driver's rows where their chunks are; they are written down, so that Java need not remember them."""
         context, waves = self.homes.context, []
-        with failures_in_one_line():
-            for wave in self.waves(rows[0].nbytes):
-                parts = [(chunk, rows[slice(*self.ends[chunk])]) for chunk in wave]
-                made = context.parallelize(parts, len(parts)).mapValues(make)
-                checkpoints.write(made, made.count)
-                waves.append(without_history(made))
-            return context.union(waves).partitionBy(len(self.ends))
+        for wave in self.waves(rows[0].nbytes):
+            parts = [(chunk, rows[slice(*self.ends[chunk])]) for chunk in wave]
+            made = context.parallelize(parts, len(parts)).mapValues(make)
+            checkpoints.write(made, made.count)
+            waves.append(without_history(made))
+        return context.union(waves).partitionBy(len(self.ends))
 
     def brought(self, chunks: RDD[tuple[int, Any]], row_bytes: int) -> Iterator[tuple[slice, Any]]:
         """Bring what chunks have to the driver: where each one's rows are, and what it has, in their order."""
@@ -95,10 +94,13 @@ class JoinedPlan:
         self._sides = {False: JoinedSide.of(by_user, by_item), True: JoinedSide.of(by_item, by_user)}
         self._context, self._symbol_values = layout.context, layout.alphabet.symbol_values
         self._threads = threads
+        self._alive: weakref.WeakSet[JoinedFactors] = weakref.WeakSet()
 
     def sweeper(self, pair: FactorPair, mean: float, ridge: Ridge) -> JoinedSweeper:
         """Start alternating sweeps from these factors."""
-        factors = JoinedFactors(self._context, self._sides, pair)
+        factors = JoinedFactors(self._context, self._sides, pair.rank, offsets=pair.offsets)
+        self._alive.add(factors)
+        factors.take(pair)
         return JoinedSweeper(factors, self._symbol_values - np.float32(mean), ridge, ridge.of(pair), self._threads)
 
     @property
@@ -107,7 +109,9 @@ class JoinedPlan:
         return Relay(self._context, self._sides)
 
     def close(self) -> None:
-        """Let the cluster forget it."""
+        """Let the cluster forget it, and what is left of fits: an error that is told of may hold on to one."""
+        for factors in tuple(self._alive):
+            factors.forget()
         for side in self._sides.values():
             side.homes.unpersist()
             side.links.unpersist()
@@ -119,22 +123,22 @@ class JoinedFactors:
     Rows have no padding here, and those of both sides have their offset before the one.
     """
 
-    def __init__(self, context: SparkContext, sides: dict[bool, JoinedSide], pair: FactorPair) -> None:
-        """Send the first ones."""
+    def __init__(self, context: SparkContext, sides: dict[bool, JoinedSide], rank: int, *, offsets: bool) -> None:
+        """Make room for some; there are none yet."""
         self._context, self._sides, self._checkpoints = context, sides, Checkpoints(context)
         self._seats: dict[bool, RDD[tuple[int, Seat]]] = {}
         self._shuffled: list[RDD[Any]] = []
         self.sums: dict[bool, list[SeatSums]] = {}
-        self.rank, self.offsets = pair.rank, pair.offsets
-        # When the process ends, Spark forgets all by itself.
-        weakref.finalize(self, _forget, self._seats, self._shuffled, self._checkpoints).atexit = False
-        self.take(pair)
+        self.rank, self.offsets = rank, offsets
+        self.forget = weakref.finalize(self, _forget, self._seats, self._shuffled, self._checkpoints)
+        self.forget.atexit = False  # when the process ends, Spark forgets what it keeps all by itself
 
     def home(self) -> FactorPair:
         """Bring the factors here."""
         users, items = (self._brought(by_item=by_item) for by_item in (False, True))
         return FactorPair(users, items, self.rank, self.offsets)
 
+    @failures_in_one_line()
     def take(self, pair: FactorPair) -> None:
         """Go on from these instead; they are written down at once, so that Java need not remember them."""
         for by_item, rows in ((False, pair.users), (True, pair.items)):
@@ -146,6 +150,7 @@ class JoinedFactors:
             self._replace(made.mapValues(_as_it_is), by_item=by_item, write=False)
         self._checkpoints.forget_older()
 
+    @failures_in_one_line()
     def solve(self, work: Solving, *, by_item: bool, write: bool) -> list[SeatSums]:
         """Solve for one side's rows, the other's held; return what chunks add to sums."""
         own, held = self._sides[by_item], self._sides[not by_item]
@@ -156,18 +161,17 @@ class JoinedFactors:
         self._replace(gathered.mapPartitions(work, preservesPartitioning=True), by_item=by_item, write=write)
         return self.sums[by_item]
 
+    @failures_in_one_line()
     def forget_older(self) -> None:
         """Delete what was written down before the last time and all that was sent, now that nothing depends on it."""
-        with failures_in_one_line():
-            self._checkpoints.forget_older()
-            forget_shuffles(self._shuffled)
+        self._checkpoints.forget_older()
+        forget_shuffles(self._shuffled)
 
     def _replace(self, seats: RDD[tuple[int, Seat]], *, by_item: bool, write: bool) -> None:
         """Compute rows, keep them in the place of those before, and learn their sums."""
         kept(seats)
-        with failures_in_one_line():
-            learn = seats.mapValues(_sums_of).collect
-            found = dict(self._checkpoints.write(seats, learn) if write else learn())
+        learn = seats.mapValues(_sums_of).collect
+        found = dict(self._checkpoints.write(seats, learn) if write else learn())
         if by_item in self._seats:
             self._seats[by_item].unpersist()
         self._seats[by_item] = without_history(seats) if write else seats

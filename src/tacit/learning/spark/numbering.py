@@ -16,6 +16,7 @@ import numpy as np
 from tacit.errors import ReportError
 from tacit.learning.reports import tally
 from tacit.learning.spark.chunks import waves
+from tacit.learning.spark.workers import settle
 from tacit.privacy.vocabulary import MOST_IDS, Vocabulary, plain_ids
 from tacit.tables import Ids, column_of
 
@@ -70,6 +71,7 @@ def _brought(tables: RDD[tuple[int, tuple[Array, Counts]]]) -> dict[int, tuple[A
 
 
 def _met(as_text: bool, buckets: int, numbered: tuple[int, Ids]) -> Iterator[tuple[int, Met]]:  # noqa: FBT001 - inner
+    settle()
     part, ids = numbered
     distinct, counts = plain(ids.distinct, as_text=as_text), tally(ids.codes, len(ids.distinct))
     bucket_of = _buckets(distinct, buckets)
@@ -105,6 +107,7 @@ def _merged(met: list[Met]) -> tuple[Array, Counts, list[NDArray[np.int32]]]:
 
 
 def _table(bucket: int, met: Iterable[tuple[int, Met]]) -> Iterator[tuple[int, tuple[Array, Counts]]]:
+    settle()
     found = [each for _, each in met]
     if found:
         ids, counts, _ = _merged(found)
@@ -131,6 +134,7 @@ def _decided(
 
 
 def _answers(bucket: tuple[int, tuple[Iterable[Met], Iterable[NDArray[np.int32]]]]) -> Iterator[tuple[int, Any]]:
+    settle()
     found, decided = list(bucket[1][0]), list(bucket[1][1])
     # Parts may come in any order, but merging sorts.
     for each, place in zip(found, _merged(found)[2], strict=True):
@@ -139,6 +143,7 @@ def _answers(bucket: tuple[int, tuple[Iterable[Met], Iterable[NDArray[np.int32]]
 
 def _put_together(answers: Iterable[tuple[int, Any]]) -> Iterator[NDArray[np.int32]]:
     """Return the numbers of a part's ids in its own order; those it does not have in truth get -1."""
+    settle()
     listed = [answer for _, answer in answers]
     length = max((int(places.max()) + 1 for places, _ in listed), default=0)
     numbers = np.full(length, -1, dtype=np.int32)

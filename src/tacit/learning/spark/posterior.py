@@ -5,21 +5,19 @@ Where they are not too large, they are sent whole to every worker; else each chu
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.learning.kernels import padded, posterior_sweep, row_sums
-from tacit.learning.spark.broadcast import Table
-from tacit.learning.spark.failures import failures_in_one_line
+from tacit.learning.spark.broadcast import Table, sent_to_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
-    from pyspark import Broadcast, SparkContext
+    from pyspark import Broadcast
 
     from tacit.learning.engine import PosteriorProblem
     from tacit.learning.matrix import Rows
@@ -63,7 +61,7 @@ class SparkPosteriorSweeper:
         self, problem: PosteriorProblem, solving: _Solving, *, by_item: bool
     ) -> list[tuple[slice, Posterior]]:
         small = replace(problem, fixed=problem.fixed[:0], variances=problem.variances[:0])
-        with _sent(self.layout.context, (Table(problem.fixed), small)) as sent:
+        with sent_to_workers(self.layout.context, (Table(problem.fixed), small)) as sent:
             return self.layout.side(by_item=by_item).each(_Everywhere(sent, solving))
 
 
@@ -71,7 +69,7 @@ def sums_of_rows(layout: Layout, route: Route, dense: Floats, threads: int, *, b
     """Sum, for every user or item, the rows of `dense` of those on the other side it has reports with."""
     side, relay = layout.side(by_item=by_item), route(dense.nbytes)
     if relay is None:
-        with _sent(layout.context, dense) as sent:
+        with sent_to_workers(layout.context, dense) as sent:
             return np.concatenate(side.each(_SumsEverywhere(sent, threads)))
     nothing = np.empty((int(side.edges[-1]), 0), dtype=np.float32)
     return np.concatenate([sums for _, sums in relay.each(_Sums(threads), dense, nothing, by_item=by_item)])
@@ -144,15 +142,3 @@ class _SumsEverywhere:
 
     def __call__(self, chunk: Chunk) -> Floats:
         return row_sums(chunk.rows, self.sent.value, self.threads)
-
-
-@contextmanager
-def _sent(context: SparkContext, value: Any) -> Iterator[Broadcast[Any]]:  # noqa: ANN401 - whatever workers need
-    """Send something to the workers for a while."""
-    with failures_in_one_line():
-        sent = context.broadcast(value)
-    try:
-        yield sent
-    finally:
-        with suppress(Exception):  # what went wrong before says more
-            sent.destroy()

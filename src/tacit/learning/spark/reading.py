@@ -14,6 +14,7 @@ import pyarrow as pa
 from tacit.errors import InvalidInputError, ReportError, TableError, TacitError
 from tacit.learning.reports import Alphabet, Reports, code_type_of, reports_of_arrow, tally
 from tacit.learning.spark.failures import failures_in_one_line
+from tacit.learning.spark.workers import settle
 from tacit.privacy.report import POLICY_KEY
 from tacit.privacy.vocabulary import plain_ids
 from tacit.tables import Ids
@@ -84,6 +85,7 @@ def _written(batches: Iterable[Arrow]) -> Iterator[Arrow]:
 
 def _read_slices(alphabet: Alphabet, number: int, slices: Iterable[Any]) -> Iterator[tuple[int, Reports | TacitError]]:
     """Read the batches of a partition as one part; without a column of its own, the one policy is that of all rows."""
+    settle()
     tables = [pa.ipc.open_stream(bytes(row[0])).read_all() for row in slices]
     label = f"partition {number + 1} of the DataFrame"
     if not sum(table.num_rows for table in tables):
@@ -145,6 +147,7 @@ def _read(alphabet: Alphabet, numbered: tuple[int, Part]) -> tuple[int, Reports 
 
     What may pass by, as a disk or a database that does not answer, is raised, so that Spark tries again.
     """
+    settle()
     number, part = numbered
     try:
         return number, part.reports(alphabet) or _no_reports(part.label, alphabet)

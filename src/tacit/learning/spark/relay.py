@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.learning.spark.exchange import Home, Sent, by_kind, sent
+from tacit.learning.spark.failures import failures_in_one_line
 from tacit.learning.spark.written import Checkpoints, forget_shuffles
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ def _written(context: SparkContext) -> Iterator[tuple[Checkpoints, list[RDD[Any]
     """Offer a place for files, and a list of RDDs that were shuffled: both go when the work is done."""
     made, shuffled = Checkpoints(context), list[Any]()
     try:
-        yield made, shuffled
+        with failures_in_one_line():
+            yield made, shuffled
     finally:
         with suppress(Exception):  # what went wrong before says more
             made.close()

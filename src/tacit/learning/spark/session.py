@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import EngineError, MissingExtraError
 from tacit.learning.memory import available_memory
 from tacit.learning.spark.failures import Log, cause, first_line
+from tacit.learning.spark.written import delete
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,11 +30,13 @@ if TYPE_CHECKING:
 OLDEST_JAVA = 17
 
 _QUIET = Path(__file__).absolute().with_name("quiet.properties")
+_SHOWN = 80
 _ALWAYS = {"spark.ui.showConsoleProgress": "false"}  # it would run into what fits say of theirs
 _USUALLY = {
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # a task has one core
     "spark.python.unix.domain.socket.enabled": "true",  # through TCP a wave of tasks takes four times as long
     "spark.broadcast.compress": "false",  # factors hardly get smaller
+    "spark.shuffle.compress": "false",  # as above, and reports not much
     "spark.driver.maxResultSize": "0",  # what comes back is as large as factors and ids are
 }
 _JAVA_SHARE, _LEAST_FOR_JAVA, _MOST_FOR_JAVA = 0.5, 1 << 30, 31 << 30  # beyond, Java's pointers get longer
@@ -45,6 +48,7 @@ _ON_THIS_MACHINE = {
 }
 # All that Python knows where Java has ended without a word to it.
 _GONE = "JAVA_GATEWAY_EXITED", "Error while sending or receiving", "Connection refused"
+_MASTER = re.compile(r"local|yarn$|spark://|k8s://")  # else Java ends at once, with a page of its own
 # Where somebody may have said which cluster to use; see Spark's documentation of spark-submit.
 _CONFIGURED_BY = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 
@@ -107,6 +111,9 @@ def _started(sql: Any, settings: dict[str, str]) -> SparkSession:  # noqa: ANN40
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings = _ON_THIS_MACHINE | {"spark.driver.memory": _memory_of_java()} | settings
+    if master and not _MASTER.match(master):
+        known = "local[2], yarn, spark://HOST:PORT or k8s://HOST:PORT"
+        raise EngineError(f"spark.master is {master[:_SHOWN]!r}, which Spark does not know; set it to {known}")
     version_found = java_version()
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what it has to say comes as an error, too
     with _own_interrupts():
@@ -151,6 +158,8 @@ def _wanted_beside(given: SparkConf) -> dict[str, str]:
 def _end(session: Any) -> None:  # noqa: ANN401 - looked into
     """End Spark with the process; what its workers say when they are hung up on is no news."""
     with suppress(Exception):  # it may have ended before
+        if (folder := session.sparkContext.getCheckpointDir()) is not None:
+            delete(session.sparkContext, folder)  # Spark makes one for every session, and never takes it away
         session.sparkContext._jvm.System.err.close()  # noqa: SLF001 - there is no other way to say so
         session.stop()
     Log.end()

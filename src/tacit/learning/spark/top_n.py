@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +16,11 @@ from tacit.learning.model import Model
 from tacit.learning.model_parts import Profile, structure
 from tacit.learning.predict import on_scale
 from tacit.learning.recommend import check_length, recommend_for
+from tacit.learning.spark.broadcast import sent_to_workers
 from tacit.learning.spark.failures import failures_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from numpy.typing import NDArray
     from pyspark import Broadcast
@@ -56,17 +57,15 @@ def recommend_to_parquet(
     """
     check_length(n)
     whole = model if isinstance(model, Model) else Model.load(model)
-    session = spark.newSession()  # with settings of its own: the caller's stay as they are
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")  # a chunk's lists are large enough
-    catalogue = session.sparkContext.broadcast(_Catalogue.of(whole, n))
     waves = list(_waves(whole, n))
-    try:
-        for wave in waves:
-            users = session.createDataFrame(_table(whole, wave, exclude_rated=exclude_rated))
-            lists = _lists(users, catalogue, whole)
-            _write(lists, str(output), begin=wave is waves[0], end=wave is waves[-1])
-    finally:
-        catalogue.destroy()
+    with failures_in_one_line():
+        session = spark.newSession()  # with settings of its own: the caller's stay as they are
+        session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")  # a chunk's lists are large enough
+        with sent_to_workers(session.sparkContext, _Catalogue.of(whole, n)) as catalogue:
+            for wave in waves:
+                users = session.createDataFrame(_table(whole, wave, exclude_rated=exclude_rated))
+                lists = _lists(users, catalogue, whole)
+                _write(lists, _place(session, str(output)), begin=wave is waves[0], end=wave is waves[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,14 +187,20 @@ def _found_lists(catalogue: Broadcast[_Catalogue], names: list[str], columns: tu
     return pa.ListArray.from_arrays(pa.array(ends), pa.StructArray.from_arrays(joined, _COLUMNS))
 
 
+def _place(session: SparkSession, output: str) -> str:
+    """Return a place for Java, whose own folder is that of when it began, where ours may have changed since."""
+    java: Any = session.sparkContext._jsc  # noqa: SLF001 - Python has no door to it
+    files_here = str(java.hadoopConfiguration().get("fs.defaultFS")).startswith("file:")
+    return str(Path(output).absolute()) if files_here and "://" not in output else output
+
+
 def _write(lists: DataFrame, output: str, *, begin: bool, end: bool) -> None:
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - there only with the extra
 
     writer = lists.write.mode("error" if begin else "append")
-    with failures_in_one_line():
-        try:
-            writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", str(end).lower()).parquet(output)
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_ALREADY_EXISTS":
-                raise
-            raise FileError(f"{output} is there already; choose another folder for the lists") from error
+    try:
+        writer.option("mapreduce.fileoutputcommitter.marksuccessfuljobs", str(end).lower()).parquet(output)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        raise FileError(f"{output} is there already; choose another folder for the lists") from error

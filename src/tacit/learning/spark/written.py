@@ -41,16 +41,21 @@ class Checkpoints:
 
     def forget_older(self) -> None:
         """Delete what nothing depends on any more: all but what was written since this was called last."""
-        java: Any = self._context._jvm  # noqa: SLF001 - Python has no door to it
         for file in self._needed:
-            path = java.org.apache.hadoop.fs.Path(file)
-            path.getFileSystem(self._context._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001, FBT003 - as above
+            delete(self._context, file)
         self._needed, self._newer = self._newer, []
 
     def close(self) -> None:
         """Delete everything."""
         self.forget_older()
         self.forget_older()
+
+
+def delete(context: SparkContext, file: str) -> None:
+    """Delete a file or a folder wherever Spark can write."""
+    java: Any = context._jvm  # noqa: SLF001 - Python has no door to it
+    path = java.org.apache.hadoop.fs.Path(file)
+    path.getFileSystem(context._jsc.hadoopConfiguration()).delete(path, True)  # noqa: SLF001, FBT003 - as above
 
 
 def without_history(rdd: RDD[Any]) -> RDD[Any]:
