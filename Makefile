@@ -4,8 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 PEERS := .venv-peers/installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable
+# One BLAS thread for each of the processes: more would get in each other's way. Tests of Spark share one process.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
-.PHONY: demo web test check browser engines bench bench-gpu docs clean
+.PHONY: demo web test coverage check browser engines bench bench-gpu docs clean
 
 demo: .venv/installed-demo
 	$(BIN)/tacit demo
@@ -14,9 +16,12 @@ demo: .venv/installed-demo
 web: .venv/installed-demo
 	$(BIN)/tacit demo --web
 
-# One BLAS thread for each of the processes: more would get in each other's way. Tests of Spark share one process.
 test: check browser
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadgroup --cov --cov-report term
+	$(PYTEST)
+
+# Which lines no test runs. Counting them takes longer.
+coverage: .venv/installed-test
+	$(PYTEST) --cov --cov-report term
 
 # Spark and PyTorch, so that `make test` tests both engines too. Without them it says what it leaves out.
 engines: .venv/installed-engines
@@ -54,7 +59,8 @@ bench: .venv/installed-bench $(PEERS)
 	$(BIN)/python benchmarks/poisoning.py
 	$(BIN)/python benchmarks/scaling_page.py
 
-# On a machine with a GPU; with --billion it needs 12 GB of the GPU's memory and 30 GB of the machine's.
+# On a machine with a GPU. With --billion it needs about 60 GB of the GPU's memory to draw the ratings, by count, and 30 GB of the
+# machine's; training on them then takes 13 GiB.
 bench-gpu: .venv/installed-engines
 	$(BIN)/python benchmarks/gpu/em.py --billion
 

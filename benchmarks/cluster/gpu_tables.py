@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cluster.model import FLOAT, stride
 from cluster.tables import LARGE, table
 
@@ -27,18 +29,22 @@ def iterations(record: Record) -> str:
             str(run["rank"]),
             str(run["ridge"]),
             *(f"{run[way]['ms']:,.1f}" for way in ("fused", "plain")),
+            f"{run['times_plain']:.1f}",
             f"{run['floor']['overlapped']:,.1f}",
             f"{run['times_floor']:.1f}",
         ]
         for run in sorted(record["runs"], key=lambda run: (run["ratings"], run["rank"], -run["ridge"]))
     ]
-    head = ["ratings", "rank", "ridge", "fused kernels, ms", "plain PyTorch, ms", "floor, ms", "fused / floor"]
+    head = ["ratings", "rank", "ridge", "fused, ms", "plain PyTorch, ms", "plain / fused", "floor, ms", "fused / floor"]
     apart = max(run["likelihoods_apart"] for run in record["runs"] if run["ridge"])
     compared = min(run["likelihoods_compared"] for run in record["runs"])
+    most = max(len(run["fused"]["likelihoods"]) for run in record["runs"])
+    but_for = f" (but for {record['commit_but_for']})" if "commit_but_for" in record else ""
     told = (
-        f"{record['device']}, PyTorch {record['torch']}, Triton {record['triton']}, medians of one run on"
-        f" {record['date']} of commit {record['commit']}; with a ridge, the two ways' likelihoods are at most"
-        f" {apart:.1e} apart, relatively, over {compared} iterations."
+        f"{record['device']}, PyTorch {record['torch']}, Triton {record['triton']}, medians on"
+        f" {record['date']} of commit {record['commit']}{but_for}; with a ridge, the two ways' likelihoods are at most"
+        f" {apart:.1e} apart, relatively, over {compared} iterations: plain PyTorch did no"
+        f" more of them, and the kernels up to {most}."
     )
     return f"{table(head, rows)}\n\n{told}"
 
@@ -54,13 +60,13 @@ def memory(record: Record) -> str:
         f" to a row as in the largest world measured. The world above would take"
         f" {needed(LARGE, rank) / (1 << 30):.0f} GiB of the {room / (1 << 30):.0f} that reports and factors may have"
     )
-    seconds = _seconds(record["runs"], largest, rank)
+    seconds = _seconds(record["runs"], LARGE, largest["rank"], rank)
     if seconds is None:
         return f"{told}."
-    each = seconds * LARGE.ratings / largest["ratings"]
     return (
-        f"{told}; an iteration over it would take {each:.1f} s at the rate of the largest world, rank {largest['rank']}"
-        f" turned into {rank} by the ratio of the two in the small one. It was not run."
+        f"{told}; an iteration over it would take {seconds:.1f} s if a report and a row each took as long as in the two"
+        f" worlds measured at rank {largest['rank']} on {record['date']}, turned into rank {rank} by the ratio of"
+        " the two in the small one. It was not run."
     )
 
 
@@ -70,14 +76,17 @@ def needed(shape: WorldShape, rank: int) -> float:
 
 
 def _row_bytes(rank: int) -> int:
-    return _ROW + FLOAT * stride(rank + 2)  # room for offsets, if there are any
+    return _ROW + FLOAT * stride(rank)
 
 
-def _seconds(runs: list[Record], largest: Record, rank: int) -> float | None:
-    """Return the seconds of the largest world at another rank, by the ratio of ranks in a smaller one."""
-    small = {
-        run["rank"]: run["fused"]["best_ms"] for run in runs if run["ridge"] and run["ratings"] < largest["ratings"]
-    }
-    if rank not in small or largest["rank"] not in small:
+def _seconds(runs: list[Record], shape: WorldShape, measured: int, rank: int) -> float | None:
+    """Foresee the seconds in another world at the rank measured in two, turned into another by its ratio in one."""
+    ridged = sorted((run for run in runs if run["ridge"]), key=lambda run: run["ratings"])
+    two = [run for run in ridged if run["rank"] == measured]
+    other = [run["fused"]["ms"] for run in ridged if run["rank"] == rank and run["ratings"] == two[0]["ratings"]]
+    if len(two) != 2 or not other:  # noqa: PLR2004 - what two unknowns take
         return None
-    return float(largest["fused"]["ms"] / 1e3 * small[rank] / small[largest["rank"]])
+    sizes = np.array([[run["ratings"], run["people"] + run["items"]] for run in two])
+    report, row = np.linalg.solve(sizes, [run["fused"]["ms"] / 1e3 for run in two])
+    seconds = report * shape.ratings + row * (shape.people + shape.items)
+    return float(seconds * other[0] / two[0]["fused"]["ms"])

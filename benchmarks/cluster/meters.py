@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.learning.kernels import padded
+from tacit.learning.matrix import Rows
 from tacit.learning.spark.broadcast import Table
+from tacit.learning.spark.chunks import Chunk
+from tacit.learning.spark.frames import framed
+from tacit.learning.spark.layout import SideLayout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,11 +23,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import Broadcast, SparkContext
 
-    from tacit.learning.spark.chunks import Chunk
     from tacit.learning.spark.layout import Layout
 
 _REPEATS = 5
 _MANY_TASKS = 64
+_MANY_JAVA_TASKS = 2000  # enough for Java to have compiled what a busy driver runs
 
 
 class Meter:
@@ -60,21 +64,24 @@ def _listed(context: SparkContext, scala: Any) -> list[Any]:  # noqa: ANN401 - a
 
 
 def probes(context: SparkContext, layout: Layout, rank: int) -> dict[str, float]:
-    """Time the parts of an iteration that are not arithmetic: jobs, tasks, reading all chunks, sending all factors.
+    """Time the parts of an iteration that are not arithmetic: jobs, queries, tasks, reading chunks, sending factors.
 
-    A task's time is that of one core; dispatching is what tasks without Python take, one after the other.
+    A task's time is that of one core; dispatching is what tasks without Python take, one after the other. A job and a
+    query of a DataFrame are timed with one task each.
     """
     cores = context.defaultParallelism
     job, many = (median_seconds(partial(_empty_job, context, tasks)) for tasks in (1, _MANY_TASKS))
-    one, all_in_java = (median_seconds(partial(_java_job, context, tasks)) for tasks in (1, _MANY_TASKS))
+    one, all_in_java = (median_seconds(partial(_java_job, context, tasks)) for tasks in (1, _MANY_JAVA_TASKS))
+    chunk = _smallest(context)
     shape = len(layout.users.counts), len(layout.items.counts)
     factors = [padded(np.ones((rows, rank), dtype=np.float32)) for rows in shape]
     tasks = sum(side.chunks.getNumPartitions() for side in (layout.by_user, layout.by_item))
     reading = median_seconds(lambda: [side.each(_nothing) for side in (layout.by_user, layout.by_item)])
     return {
         "job_seconds": job,
+        "query_seconds": median_seconds(lambda: chunk.each(_nothing)),
         "task_seconds": round(cores * (many - job) / (_MANY_TASKS - 1), 5),
-        "dispatch_seconds": round((all_in_java - one) / (_MANY_TASKS - 1), 5),
+        "dispatch_seconds": round((all_in_java - one) / (_MANY_JAVA_TASKS - 1), 5),
         "reading_seconds": reading,
         "reading_tasks": tasks,
         "sending_seconds": median_seconds(partial(_sent, context, factors)),
@@ -90,6 +97,12 @@ def median_seconds(work: Callable[[], object]) -> float:
         work()
         found.append(time.perf_counter() - start)
     return round(statistics.median(found), 5)
+
+
+def _smallest(context: SparkContext) -> SideLayout:
+    """Lay out one chunk with nothing in it."""
+    nothing = Rows(np.zeros(2, dtype=np.int64), np.empty(0, dtype=np.int32), np.empty(0, dtype=np.uint8))
+    return SideLayout(framed(context.parallelize([Chunk(0, 0, nothing)], 1)), np.array([0, 1]), np.uint8)
 
 
 def _empty_job(context: SparkContext, tasks: int) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FLOAT = 4
 REPORT = 5  # bytes in a chunk: a column's number and a symbol
 _LINE = 16  # floats; rows of factors are a multiple of it where kernels read them
-_JOBS = 2  # an iteration has one for each side
+_JOBS = 2  # an iteration has one for each side; in the broadcast plan they are queries of a DataFrame
 _PARTITIONS_PER_CORE = 2  # at most, in the broadcast plan
 # In the joined plan a chunk is a task that sends and one that solves, on both sides, and one more in every fourth
 # iteration, when it is written down.
@@ -71,7 +71,8 @@ class Rates:
     reading: float  # seconds a byte of reports from the block store into Python
     sending: float  # seconds a byte of factors to all workers of a machine, and back; whole machine
     exchange: float  # seconds a byte of rows from chunk to chunk, but for the network
-    job: float  # seconds, on the driver
+    job: float  # seconds, on the driver, beside those of its tasks
+    query: float  # likewise
     task: float  # seconds that a task has on top of its work
     dispatch: float  # seconds a task, on the driver
 
@@ -80,15 +81,17 @@ class Rates:
         """Read them off the measurements of one world."""
         found, shape = world["engines"], shape_of(world)
         probes = found["broadcast"]["probes"]
-        job, task = probes["job_seconds"], max(0.0, probes["task_seconds"])
+        task = max(0.0, probes["task_seconds"])
+        job, query = (max(0.0, probes[name] - task) for name in ("job_seconds", "query_seconds"))
         busy = _busy(record, world)
-        reading = max(0.0, probes["reading_seconds"] - _JOBS * job - probes["reading_tasks"] * task / busy)
+        reading = max(0.0, probes["reading_seconds"] - _JOBS * query - probes["reading_tasks"] * task / busy)
         rates = cls(
             arithmetic=record["threads"] * found["local"]["seconds"] / Flops.of(shape, record["rank"]).total(),
             reading=busy * reading / (2 * REPORT * shape.ratings),
-            sending=max(0.0, probes["sending_seconds"] - _JOBS * job) / broadcast_bytes(shape, record["rank"]),
+            sending=max(0.0, probes["sending_seconds"] - _JOBS * (job + task)) / broadcast_bytes(shape, record["rank"]),
             exchange=0.0,
             job=job,
+            query=query,
             task=task,
             dispatch=max(0.0, probes["dispatch_seconds"]),
         )
@@ -107,7 +110,7 @@ class Rates:
             "arithmetic": self.arithmetic * Flops.of(shape, record["rank"]).total() / cores,
             "reading": self.reading * 2 * REPORT * shape.ratings / cores,
             "sending": self.sending * broadcast_bytes(shape, record["rank"]),
-            "scheduling": _JOBS * self.job + tasks * self.task / cores,
+            "scheduling": _JOBS * self.query + tasks * self.task / cores,
         }
 
     def joined(self, record: dict[str, Any], world: dict[str, Any]) -> dict[str, float]:
@@ -138,7 +141,9 @@ class Cluster:
             **self._alike(rates, shape, rank),
             "workers": rates.sending * sent,
             "network": 2 * sent / self.network,
-            "scheduling": self._scheduling(rates, 2 * min(chunks, _PARTITIONS_PER_CORE * self.machines * self.cores)),
+            "scheduling": self._scheduling(
+                rates, rates.query, 2 * min(chunks, _PARTITIONS_PER_CORE * self.machines * self.cores)
+            ),
         }
 
     def joined(self, rates: Rates, shape: WorldShape, rank: int, sent: float, chunk_reports: int) -> dict[str, float]:
@@ -148,12 +153,12 @@ class Cluster:
             **self._alike(rates, shape, rank),
             "workers": rates.exchange * sent / (self.machines * self.cores),
             "network": elsewhere * sent / (self.machines * self.network),
-            "scheduling": self._scheduling(rates, 2 * _TASKS_A_CHUNK * shape.ratings / chunk_reports),
+            "scheduling": self._scheduling(rates, rates.job, 2 * _TASKS_A_CHUNK * shape.ratings / chunk_reports),
         }
 
-    def _scheduling(self, rates: Rates, tasks: float) -> float:
+    def _scheduling(self, rates: Rates, job: float, tasks: float) -> float:
         """Tasks begin one after the other, and then have their own time each, side by side."""
-        return _JOBS * rates.job + tasks * (rates.dispatch + rates.task / (self.machines * self.cores))
+        return _JOBS * job + tasks * (rates.dispatch + rates.task / (self.machines * self.cores))
 
     def _alike(self, rates: Rates, shape: WorldShape, rank: int) -> dict[str, float]:
         cores = self.machines * self.cores

@@ -84,16 +84,25 @@ def travelled(record: Record) -> str:
 
 
 def parts(record: Record) -> str:
-    """Tell what the model makes of every world, with rates of the largest."""
+    """Tell what the model makes of every world, with rates of the largest, and how much of the time that explains."""
     rates, rows = Rates.of(record, record["worlds"][-1]), []
+    explained: dict[str, list[float]] = {"broadcast": [], "joined": []}
     for world in record["worlds"]:
         for plan, found in (("broadcast", rates.broadcast(record, world)), ("joined", rates.joined(record, world))):
-            measured = world["engines"][plan]["seconds"]
+            measured, total = world["engines"][plan]["seconds"], sum(found.values())
             travel = found.get("sending", found.get("exchange", 0.0))
-            each = (found["arithmetic"], found["reading"], travel, found["scheduling"], sum(found.values()), measured)
+            each = (found["arithmetic"], found["reading"], travel, found["scheduling"], total, measured)
             rows.append([_millions(world), plan, *(f"{one:.3f}" for one in each)])
+            explained[plan].append(total / measured)
     head = ["seconds an iteration", "plan", "arithmetic", "reading", "factors", "scheduling", "sum", "measured"]
-    return table(head, rows)
+    of_broadcast, of_joined = (
+        f"{min(each):.0%} to {max(each):.0%}" for each in (explained["broadcast"], explained["joined"][:-1])
+    )
+    told = (
+        f"The sums are {of_broadcast} of what was measured in the broadcast plan, and {of_joined} in the joined plan"
+        " but for the largest world, which its rate of exchange is taken from."
+    )
+    return f"{table(head, rows)}\n\n{told}"
 
 
 def apart(record: Record) -> str:

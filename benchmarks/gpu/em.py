@@ -18,16 +18,20 @@ import rates
 import torch
 import worlds
 
-from tacit.learning.gpu import fused, plain
+from tacit.learning.gpu import plain
 from tacit.learning.gpu.device import memory_limit
 from tacit.learning.gpu.engine import GpuEngine
+from tacit.learning.gpu.trial import half_sweep_for
 from tacit.learning.loop import Conduct
 from tacit.learning.mog_mf import fit_mog_mf
 from tacit.learning.options import MogMfOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tacit.learning import ReportMatrix
     from tacit.learning.gpu.sweep import HalfSweep
+    from tacit.learning.gpu.trial import Kind
     from tacit.learning.trace import FitTrace
 
 RESULT = Path(__file__).parents[1] / "results" / "gpu.json"
@@ -49,9 +53,9 @@ class Timing:
         each = [1e3 * one.seconds for one in trace.iterations[warming:]]
         return cls(each, [float(one.likelihood or 0) for one in trace.iterations])
 
-    def median(self, most: int | None = None) -> float:
-        """Return the median, of so many iterations at the most."""
-        return statistics.median(self.each[:most])
+    def median(self) -> float:
+        """Return the median."""
+        return statistics.median(self.each)
 
     def record(self) -> dict[str, Any]:
         """Return the figures to write down."""
@@ -68,10 +72,12 @@ class Case:
     ridge: float = RIDGE
 
 
-def timed(matrix: ReportMatrix, case: Case, half_sweep: HalfSweep, iterations: int, warming: int) -> Timing:
+def timed(
+    matrix: ReportMatrix, case: Case, choose: Callable[[torch.device, Kind], HalfSweep], iterations: int, warming: int
+) -> Timing:
     """Train; an iteration's time ends when its likelihood is known on this side."""
     device = torch.device("cuda")
-    engine = GpuEngine(matrix, device, memory_limit(device), lambda *_: half_sweep)
+    engine = GpuEngine(matrix, device, memory_limit(device), choose)
     options = MogMfOptions(
         rank=case.rank, components=COMPONENTS, regularisation=case.ridge, iterations=warming + iterations, tolerance=0.0
     )
@@ -81,17 +87,24 @@ def timed(matrix: ReportMatrix, case: Case, half_sweep: HalfSweep, iterations: i
     return Timing.of(trace, warming)
 
 
+def fused(device: torch.device, kind: Kind) -> HalfSweep:
+    """Choose the kernels as a fit does, after a trial; there is nothing to compare where they do not work."""
+    chosen = half_sweep_for(device, kind)
+    if chosen is plain.half_sweep:
+        raise RuntimeError("the fused kernels do not work here")
+    return chosen
+
+
 def compare(matrix: ReportMatrix, case: Case, chosen: argparse.Namespace, reached: rates.Rates) -> dict[str, Any]:
-    """Train both ways on one world at one rank, the slower one not as long; the same iterations are compared."""
+    """Train both ways on one world at one rank, the slower one not as long."""
     people, things = matrix.shape
     size = f"{matrix.reports:,} ratings, {people:,} people, {things:,} items"
     print(f"{case.name}: {size}, rank {case.rank}, ridge {case.ridge}", flush=True)
-    ours = timed(matrix, case, fused.half_sweep, chosen.iterations, chosen.warming)
-    other = timed(matrix, case, plain.half_sweep, max(2, chosen.iterations // 5), chosen.warming)
+    ours = timed(matrix, case, fused, chosen.iterations, chosen.warming)
+    other = timed(matrix, case, lambda *_: plain.half_sweep, max(2, chosen.iterations // 5), chosen.warming)
     least = rates.floor_of(matrix, case.rank, reached)
     apart = max(abs(a / b - 1) for a, b in zip(ours.likelihoods, other.likelihoods, strict=False))
-    both = len(other.each)
-    times_plain, times_floor = other.median() / ours.median(both), ours.median() / least.overlapped
+    times_plain, times_floor = other.median() / ours.median(), ours.median() / least.overlapped
     print(
         f"  fused {ours.median():.2f} ms, plain {other.median():.2f} ms ({times_plain:.1f} times); floor"
         f" {least.overlapped:.2f} ms, {times_floor:.1f} times; likelihoods apart {apart:.1e}",
@@ -107,6 +120,8 @@ def compare(matrix: ReportMatrix, case: Case, chosen: argparse.Namespace, reache
         "fused": ours.record(),
         "plain": other.record(),
         "times_plain": round(times_plain, 2),
+        "product_flops_per_second": round(reached.flops),
+        "copy_bytes_per_second": round(reached.copied),
         "floor": least.record(),
         "times_floor": round(times_floor, 2),
         "likelihoods_apart": apart,
@@ -117,7 +132,9 @@ def compare(matrix: ReportMatrix, case: Case, chosen: argparse.Namespace, reache
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[8, 32, 64, 128])
+    parser.add_argument(
+        "--ranks", type=lambda text: [int(part) for part in text.split(",")], default=[8, 32, 64, 128, 256]
+    )
     parser.add_argument("--iterations", type=int, default=15)
     parser.add_argument("--warming", type=int, default=3)
     parser.add_argument("--billion", action="store_true", help="train on 10^9 ratings at rank 64, too")
@@ -141,8 +158,6 @@ def main() -> None:
         "triton": _triton(),
         "python": platform.python_version(),
         "commit": chosen.commit,
-        "product_flops_per_second": round(reached.flops),
-        "copy_bytes_per_second": round(reached.copied),
         "runs": [],
     }
     began = time.perf_counter()

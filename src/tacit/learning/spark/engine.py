@@ -128,7 +128,7 @@ def engine_of(layout: Layout) -> SparkEngine:
 
 
 def _sent_at_once(options: Options, shape: tuple[int, int]) -> int:
-    """Return the bytes that decide on a plan: factors of both sides, or for `channel-mf` what its widest sweep takes."""
+    """Return the bytes that decide on a plan: factors of both sides, or what the widest sweep of `channel-mf` takes."""
     if not isinstance(options, ChannelMfOptions):
         return padded(np.zeros((1, widths.coordinates(options)), dtype=np.float32)).nbytes * sum(shape)
     held = widths.coordinates(options) + options.rank  # with how uncertain its factors are
