@@ -8,6 +8,7 @@ import signal
 import threading
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,14 +29,13 @@ from tacit.learning import (
     read_reports,
 )
 from tacit.learning.checkpoint import FILE
+from tacit.learning.local_engine import LocalEngine
 from tacit.learning.memory import memory_needed
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 from tacit.tables import write_columns
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tacit.learning import Iteration
 
 STARS = RatingScale.parse("1:5:1")
@@ -289,10 +289,13 @@ def test_a_keyboard_interrupt_from_the_watcher_stops_a_fit_in_any_thread(matrix:
     assert len(found[0].trace.iterations) == 1
 
 
-def test_a_checkpoint_of_another_fit_is_refused(matrix: ReportMatrix, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_fit_is_refused_at_once(
+    matrix: ReportMatrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fitted(matrix, MogMfOptions(iterations=3), checkpoint=tmp_path)
     longer = fitted(matrix, MogMfOptions(iterations=5, tolerance=0.0001), checkpoint=tmp_path)
     assert len(longer.trace.iterations) == 5
+    monkeypatch.delattr(LocalEngine, "sweeper")
     for other in ({"options": MogMfOptions(rank=2)}, {"options": MogMfOptions(), "seed": 4}):
         with pytest.raises(ModelError, match="another fit"):
             fitted(matrix, **other, checkpoint=tmp_path)
@@ -333,6 +336,15 @@ def test_a_checkpoint_that_cannot_be_written_later_costs_nothing(matrix: ReportM
     (tmp_path / "file").write_text("")
     with pytest.raises(FileError, match="cannot make"):
         fitted(matrix, MogMfOptions(), checkpoint=tmp_path / "file")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="there is no folder that nobody can write to")
+def test_a_folder_that_cannot_be_written_to_is_refused_at_once(
+    matrix: ReportMatrix, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(LocalEngine, "sweeper")
+    with pytest.raises(FileError, match="cannot make /proc/self, or write to it: "):
+        fitted(matrix, MogMfOptions(), checkpoint="/proc/self")
 
 
 def test_a_start_from_the_svd_is_one(matrix: ReportMatrix) -> None:

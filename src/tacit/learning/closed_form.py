@@ -25,9 +25,15 @@ _REPORTS_AT_ONCE = 1 << 14
 
 def starting_pair(engine: Engine, options: MogMfOptions | MfAlsOptions, rng: np.random.Generator) -> FactorPair:
     """Start at random, or from an SVD, which only this machine's own matrix has."""
-    if options.start == "random":
+    matrix = check_start(engine, options)
+    if matrix is None:
         return random_pair(engine.summary, options.rank, offsets=getattr(options, "offsets", False), rng=rng)
-    return svd_pair(_matrix_of(engine, f"{options.model} with start={options.start}"), options.rank, "item", rng)
+    return svd_pair(matrix, options.rank, "item", rng)
+
+
+def check_start(engine: Engine, options: MogMfOptions | MfAlsOptions) -> ReportMatrix | None:
+    """Return the matrix that a start needs, None if it needs none; refuse an engine that does not have it."""
+    return None if options.start == "random" else _matrix_of(engine, f"{options.model} with start={options.start}")
 
 
 def _matrix_of(engine: Engine, what: str) -> ReportMatrix:

@@ -14,7 +14,7 @@ from tacit.errors import ModelError
 from tacit.learning.channel_mf import fit_channel_mf
 from tacit.learning.channel_part import ChannelPart, finished
 from tacit.learning.checkpoint import Checkpoint
-from tacit.learning.closed_form import fit_offsets, squared_error, svd_pair
+from tacit.learning.closed_form import check_start, fit_offsets, squared_error, svd_pair
 from tacit.learning.factors import FactorPair
 from tacit.learning.kernels import checked_threads, default_threads
 from tacit.learning.local_engine import LocalEngine
@@ -85,6 +85,7 @@ def fit_with(  # noqa: PLR0913 - as above
 ) -> Model:
     """Fit the model the options belong to on any engine; see `fit`."""
     _check_seed(seed)
+    _check_engine(engine, options)
     engine.prepare(options)
     kept = None if checkpoint is None else Checkpoint.of(Path(checkpoint), engine, options, rng)
     fallback = _fallback(engine, options)  # what may fail is done before the long part
@@ -116,6 +117,14 @@ def fit_with(  # noqa: PLR0913 - as above
 def _check_seed(seed: int | None) -> None:
     if seed is not None and (type(seed) is not int or not 0 <= seed < 2**63):
         raise ModelError(f"seed is {seed!r}; give a whole number from 0 to 2**63 - 1")
+
+
+def _check_engine(engine: Engine, options: Options) -> None:
+    """Refuse what an engine cannot do, before it has done anything."""
+    if isinstance(options, MfSgdOptions | SvdOptions):
+        _local(engine, options)
+    if isinstance(options, MogMfOptions | MfAlsOptions):
+        check_start(engine, options)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
