@@ -37,14 +37,15 @@ def iterations(record: Record) -> str:
     ]
     head = ["ratings", "rank", "ridge", "fused, ms", "plain PyTorch, ms", "plain / fused", "floor, ms", "fused / floor"]
     apart = max(run["likelihoods_apart"] for run in record["runs"] if run["ridge"])
-    compared = min(run["likelihoods_compared"] for run in record["runs"])
+    counts = sorted({run["likelihoods_compared"] for run in record["runs"] if run["ridge"]})
+    compared = " or ".join(map(str, counts))
     most = max(len(run["fused"]["likelihoods"]) for run in record["runs"])
     but_for = f" (but for {record['commit_but_for']})" if "commit_but_for" in record else ""
     told = (
         f"{record['device']}, PyTorch {record['torch']}, Triton {record['triton']}, medians on"
         f" {record['date']} of commit {record['commit']}{but_for}; with a ridge, the two ways' likelihoods are at most"
-        f" {apart:.1e} apart, relatively, over {compared} iterations: plain PyTorch did no"
-        f" more of them, and the kernels up to {most}."
+        f" {apart:.1e} apart, relatively, over the {compared} iterations that plain PyTorch did; the kernels did up to"
+        f" {most}."
     )
     return f"{table(head, rows)}\n\n{told}"
 

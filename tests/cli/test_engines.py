@@ -75,6 +75,8 @@ def test_what_cannot_be_done_is_said_in_one_line(reports: Callable[..., Any], ca
         "postgresql+psycopg://u@h/db?password=hush",
         "postgresql://u@h/db?%70assword=hush",
         "postgresql://u@h/db?sslpassword=hush",
+        "postgresql://u@h/db?scram_client_key=hush",
+        "postgresql://u@h/db?oauth_client_secret=hush",
     ],
 )
 def test_a_password_is_no_business_of_spark_submit(
@@ -89,7 +91,7 @@ def test_a_password_is_no_business_of_spark_submit(
 
 def test_where_a_password_lies_may_be_said_to_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    refuse_password("postgresql://u@h/db?passfile=/home/u/.pgpass")
+    refuse_password("postgresql://u@h/db?passfile=/home/u/.pgpass&keepalives=1")
 
 
 def test_files_need_their_policies(reports: Callable[..., Any]) -> None:
@@ -179,6 +181,15 @@ def test_a_pytorch_that_cannot_be_loaded_is_said_in_one_line(
     found = reports(*FIT, "--engine", engine)
     assert "PyTorch is installed and cannot be loaded (libcudnn.so.9: no such file)" in found.err
     assert found.status == (0 if engine == "auto" else 2)
+
+
+def test_auto_sends_nothing_to_spark_that_needs_all_reports(
+    reports: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.cli.engines.available_memory", lambda: 10)
+    found = reports(*FIT, "--engine", "auto", "--option", "start=svd")
+    assert (found.status, "engine local: reports take about" in found.err) == (0, True)
+    assert "but start=svd needs all of them on one machine" in found.err
 
 
 def test_auto_counts_what_a_store_has(reports: Callable[..., Any], store: str, monkeypatch: pytest.MonkeyPatch) -> None:

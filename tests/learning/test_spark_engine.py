@@ -208,9 +208,23 @@ def test_sums_of_rows_are_those_of_one_machine(engine: SparkEngine, matrix: Repo
         np.testing.assert_array_equal(engine.row_sums(dense, by_item=by_item), local.row_sums(dense, by_item=by_item))
 
 
-def test_models_that_need_all_reports_in_one_place_are_refused(engine: SparkEngine) -> None:
+@pytest.mark.parametrize("options", [SvdOptions(rank=2), MogMfOptions(start="svd")], ids=lambda each: each.model)
+def test_models_that_need_all_reports_in_one_place_are_refused_at_once(
+    layout: Layout, options: Options, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = SparkEngine(layout)
+    monkeypatch.delattr(SparkEngine, "sweeper")
     with pytest.raises(ModelError, match="engine spark"):
-        fit_with(engine, SvdOptions(rank=2), np.random.default_rng(0))
+        fit_with(engine, options, np.random.default_rng(0))
+
+
+def test_what_an_engine_computes_with_is_known_without_java(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = SparkEngine(layout)
+    known = engine.versions()
+    monkeypatch.setattr(type(layout.context), "_jvm", None)
+    monkeypatch.setattr(layout.context, "_jsc", None)
+    assert engine.versions() == known
+    assert known["java"]
 
 
 def test_a_fit_goes_on_from_a_checkpoint_of_one_machine(

@@ -409,7 +409,7 @@ def test_an_engine_that_cannot_start_leaves_nothing_on_the_cluster(
     def refuse(_: object) -> None:
         raise EngineError("no worker answers")
 
-    monkeypatch.setattr("tacit.learning.spark.engine._kernel_of_workers", refuse)
+    monkeypatch.setattr("tacit.learning.spark.engine._found_on", refuse)
     with pytest.raises(EngineError, match="no worker answers"):
         spark_engine(spark, [path], POLICIES)
     assert kept_by(spark) == before

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 
 from tacit.errors import EngineError, MissingExtraError
 from tacit.learning.memory import available_memory
-from tacit.learning.spark.session import java_version, spark_session
+from tacit.learning.spark.session import _end, java_version, spark_session
 from tacit.privacy.policy import Policy
 from tacit.privacy.scale import RatingScale
 
@@ -200,6 +201,20 @@ def test_workers_with_another_tacit_or_none_are_refused(tmp_path: Path) -> None:
     memory, logs = java.split()
     assert 1024 <= int(memory.removesuffix("m")) <= available_memory() >> 20
     assert (logs, list((tmp_path / "temporary").glob("tacit-spark-*.log"))) == ("1", [])
+
+
+def test_spark_is_ended_whatever_becomes_of_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.learning.spark.session.Log.end", list)  # other tests are not done with it
+    done: list[str] = []
+
+    def fail() -> None:
+        raise OSError("the name node does not answer")
+
+    context = SimpleNamespace(
+        getCheckpointDir=fail, _jvm=SimpleNamespace(System=SimpleNamespace(err=SimpleNamespace(close=list)))
+    )
+    _end(SimpleNamespace(sparkContext=context, stop=lambda: done.append("stopped")))
+    assert done == ["stopped"]
 
 
 ANOTHER_THREAD = """

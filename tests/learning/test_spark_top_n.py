@@ -91,6 +91,12 @@ def test_lists_longer_than_all_that_is_left_end_early(spark: SparkSession, tmp_p
     assert max(map(len, found.values())) == model.reported_items < 3 * ITEMS
 
 
+def test_an_address_of_a_folder_is_left_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    model = fitted(GlobalMeanOptions(), text=False)
+    recommend_to_parquet(spark, model, 3, f"file:{tmp_path}/lists")  # as Java writes it
+    assert lists_in(tmp_path / "lists") == expected(model, 3, exclude_rated=True)
+
+
 def test_a_folder_that_is_there_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
     model = fitted(GlobalMeanOptions(), text=False)
     (tmp_path / "lists").mkdir()

@@ -133,6 +133,14 @@ def test_ranges_have_about_equally_many_reports(filled: ReportStore, address: st
     assert all(abs(count - sum(counts) / 5) < most_of_one for count in counts)
 
 
+def test_there_are_more_ranges_where_they_would_have_too_many_reports(filled: ReportStore, address: str) -> None:
+    every = filled.count("reports")
+    for most, parts in ((every, 2), (every // 2, 3), (every // 7, 8)):
+        with device_ranges(address, 2, most=most) as cut:
+            assert len(cut) == parts
+            assert sum(one.reports for one in cut) == every
+
+
 def test_an_empty_store_has_no_ranges(store: ReportStore, address: str) -> None:
     assert store.latest_reports() == []
     with device_ranges(address, 3) as cut:

@@ -351,6 +351,7 @@ def test_deleted_reports_cannot_be_read_off_the_file(sqlite_address: str, policy
         ("oracle+x://", "not a database that tacit knows"),
         ("postgresql://u:secret@127.0.0.1:1/x", "check the database"),
         ("postgresql://127.0.0.1:1/x?user=u&password=secret", "check the database"),
+        ("postgresql://127.0.0.1:1/x?user=u&scram_client_key=secret", "check the database"),
         ("postgresql://u:secret@host:port/x", "no address"),
         ("postgresql://u:very@secret@127.0.0.1:1/x", "more than one @"),
     ],

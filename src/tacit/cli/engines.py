@@ -68,13 +68,18 @@ def _check_engine(name: str, options: Options, threads: int | None, settings: Ma
 
 
 def _check_model(name: str, options: Options) -> None:
-    if name == SPARK and getattr(options, "start", "random") == "svd":
+    if name == SPARK and _needs_all(options):
         raise InvalidInputError("start=svd needs all reports on one machine; use start=random, or the engine local")
     if options.model not in _ELSEWHERE:
         msg = (
             f"the engine {name} fits {', '.join(_ELSEWHERE)}; for {options.model} use local, and files of this machine"
         )
         raise InvalidInputError(msg)
+
+
+def _needs_all(options: Options) -> bool:
+    """Tell whether a fit starts from all reports at once."""
+    return getattr(options, "start", "random") == "svd"
 
 
 def _chosen(sources: Sources, options: Options, threads: int | None, settings: Mapping[str, str]) -> str:
@@ -97,6 +102,8 @@ def _automatic(sources: Sources, options: Options) -> tuple[str, str]:
     needed, there = _BYTES_A_REPORT * sources.reports(), available_memory()
     if needed > there:
         why = f"reports take about {needed / 1e9:.0f} GB, and {there / 1e9:.0f} GB of memory are to be had"
+        if _needs_all(options):
+            return LOCAL, f"{why}, but start=svd needs all of them on one machine"
         if importlib.util.find_spec("pyspark") is not None:
             return SPARK, why
         return LOCAL, f"{why}, but Spark is not installed"
@@ -151,13 +158,12 @@ def _stored(address: str, policies: Sequence[Policy], session: Any) -> Iterator[
     """Let the cluster read a store; its state stays readable until the end, for what a lost executor had."""
     from tacit.learning.spark import spark_engine_of_parts  # noqa: PLC0415 - as above
 
-    with opened_store(address) as store:
-        reports = store.count("reports")
-    from tacit.provider.store import absolute_address  # noqa: PLC0415 - as above
-    from tacit.provider.store.ranges import MOST_PARTS, StoredPart, device_ranges  # noqa: PLC0415 - as above
+    with opened_store(address):  # which refuses what is no store, and says what is missing here
+        from tacit.provider.store import absolute_address  # noqa: PLC0415 - as above
+        from tacit.provider.store.ranges import StoredPart, device_ranges  # noqa: PLC0415 - as above
 
     cores = session.sparkContext.defaultParallelism
-    with device_ranges(address, min(max(_PARTS_A_CORE * cores, -(-reports // _REPORTS_A_PART)), MOST_PARTS)) as ranges:
+    with device_ranges(address, _PARTS_A_CORE * cores, most=_REPORTS_A_PART) as ranges:
         if not ranges:
             raise ReportError(SILENT)
         with opened_store(address) as store:  # those of the state that is read are among them by now

@@ -24,8 +24,9 @@ _SCRATCH_ON_PROCESSOR = 1 << 25
 _PINNED_SHARE = 0.5  # of the memory that is to be had: it cannot be swapped, and others need some
 # What is said by PyTorch, by CUDA (through PyTorch, or through Triton) and by its libraries where memory is short.
 _OUT_OF_MEMORY = re.compile(r"out of memory|not enough memory|_ALLOC_FAILED", re.IGNORECASE)
-# What is said where a device, its driver or their libraries fail. What Triton says is for a trial to hear.
+# What is said where a device, its driver or their libraries fail: by PyTorch, or by Triton.
 _FAULT = re.compile(r"\bCUDA (driver )?error|CUBLAS_STATUS_|CUSOLVER_STATUS_")
+_FAULT_OF_TRITON = re.compile(r"\bTriton Error \[CUDA\]")
 _LEAST_SCRATCH, _MOST_SCRATCH, _SCRATCH_SHARE = 1 << 29, 1 << 31, 32
 
 
@@ -108,10 +109,11 @@ def _free_memory(device: torch.device) -> int:
 
 
 @contextmanager
-def computing(device: torch.device) -> Iterator[None]:
+def computing(device: torch.device, *, on_trial: bool = False) -> Iterator[None]:
     """Compute on a device, products in single precision whatever shorter numbers the program around has allowed.
 
-    If memory runs out all the same, somebody else has taken it since the plan was made.
+    If memory runs out all the same, somebody else has taken it since the plan was made. What Triton makes of a device
+    that fails is for a trial to hear: plain PyTorch may do without.
     """
     try:
         with torch.no_grad(), torch.cuda.device(device) if device.type == _CUDA else nullcontext(), _full_products():
@@ -122,7 +124,7 @@ def computing(device: torch.device) -> Iterator[None]:
                 "the device ran out of memory that was free before; end what else runs there, or lower TACIT_GPU_MEMORY"
             )
             raise EngineError(msg) from error
-        if _FAULT.search(str(error)):
+        if _FAULT.search(str(error)) or (_FAULT_OF_TRITON.search(str(error)) and not on_trial):
             raise EngineError(
                 f"{device} failed in the middle of a fit ({_first_line(error)}); fit again, with --checkpoint, or use "
                 "the local engine"

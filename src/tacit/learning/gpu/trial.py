@@ -85,7 +85,7 @@ def try_out(half_sweep: HalfSweep, device: torch.device, kind: Kind) -> None:
     counts = _row_lengths(kind)
     fixed = _factors(kind, int(counts.max()), rng)
     start = padded(rng.standard_normal((2 * len(counts), kind.coordinates)))
-    with computing(device):
+    with computing(device, on_trial=True):
         rows, sweep = _rows(kind, counts, rng, device), _sweep(kind, device)
         given, begun = (torch.from_numpy(array).to(device) for array in (fixed, start))
         solutions = [_solution(way, rows, given, begun, sweep) for way in (half_sweep, plain.half_sweep)]

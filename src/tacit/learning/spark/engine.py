@@ -47,7 +47,7 @@ class SparkEngine:
         self.largest_broadcast = _largest_broadcast(layout.context) if largest_broadcast is None else largest_broadcast
         self.summary = SparkSummary(layout)
         self._threads = int(self._context.getConf().get("spark.task.cpus", "1"))
-        self._kernel = _kernel_of_workers(self._context)
+        self._found = _found_on(self._context)
         self._plans: set[str] = set()
         self._joined: JoinedPlan | None = None
 
@@ -101,10 +101,7 @@ class SparkEngine:
 
     def versions(self) -> dict[str, str]:
         """Name the kernel of the workers, Spark and its Java, and how factors travelled."""
-        machine: Any = self._context._jvm  # noqa: SLF001 - there is no other way to ask
-        java = str(machine.System.getProperty("java.version"))
-        travelled = " and ".join(sorted(self._plans))
-        return {"kernel": self._kernel, "spark": self._context.version, "java": java, "plan": travelled}
+        return self._found | {"plan": " and ".join(sorted(self._plans))}
 
     def close(self) -> None:
         """Let the cluster forget the reports, if it is still there."""
@@ -142,11 +139,14 @@ def _largest_broadcast(context: SparkContext) -> int:
     return min(LARGEST_BROADCAST, int(_SHARE_OF_JAVA * machine.java.lang.Runtime.getRuntime().maxMemory()))
 
 
-def _kernel_of_workers(context: SparkContext) -> str:
+def _found_on(context: SparkContext) -> dict[str, str]:
+    """Ask for the kernel of the workers, Spark and its Java; once, for the cluster may be gone when it is told."""
+    machine: Any = context._jvm  # noqa: SLF001 - there is no other way to ask
     cores = context.defaultParallelism
     with failures_in_one_line():
         found = context.parallelize(range(cores), cores).map(_kernel_here).distinct().collect()
-    return " and ".join(sorted(found))
+        java = str(machine.System.getProperty("java.version"))
+    return {"kernel": " and ".join(sorted(found)), "spark": context.version, "java": java}
 
 
 def _kernel_here(_: int) -> str:

@@ -157,9 +157,10 @@ def _wanted_beside(given: SparkConf) -> dict[str, str]:
 
 def _end(session: Any) -> None:  # noqa: ANN401 - looked into
     """End Spark with the process; what its workers say when they are hung up on is no news."""
-    with suppress(Exception):  # it may have ended before
+    with suppress(Exception):  # it may have ended before; or the folder cannot be reached any more
         if (folder := session.sparkContext.getCheckpointDir()) is not None:
             delete(session.sparkContext, folder)  # Spark makes one for every session, and never takes it away
+    with suppress(Exception):  # as above
         session.sparkContext._jvm.System.err.close()  # noqa: SLF001 - there is no other way to say so
         session.stop()
     Log.end()

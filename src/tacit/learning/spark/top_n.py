@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,7 @@ _WAVE_BYTES = 1 << 28
 _MOST_USERS_AT_ONCE = 8192
 _ENTRIES_AT_ONCE = 1 << 20
 _COLUMNS = ["user", "item", "score", "rank"]
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")  # Hadoop does with one slash, too
 
 
 def recommend_to_parquet(
@@ -191,7 +193,7 @@ def _place(session: SparkSession, output: str) -> str:
     """Return a place for Java, whose own folder is that of when it began, where ours may have changed since."""
     java: Any = session.sparkContext._jsc  # noqa: SLF001 - Python has no door to it
     files_here = str(java.hadoopConfiguration().get("fs.defaultFS")).startswith("file:")
-    return str(Path(output).absolute()) if files_here and "://" not in output else output
+    return str(Path(output).absolute()) if files_here and not _ADDRESS.match(output) else output
 
 
 def _write(lists: DataFrame, output: str, *, begin: bool, end: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,8 @@ _EXAMPLES = "write sqlite:///tacit.db or postgresql://user:password@host/name"
 _OLDEST_POSTGRES = 15
 _WAIT_SECONDS = 10
 _READERS = 8
+_SECRET = re.compile("pass|secret|token|key", re.IGNORECASE)
+_NAMES_OF_FILES = ("passfile", "sslkey")
 
 _PATIENCE = f"PRAGMA busy_timeout = {_WAIT_SECONDS * 1000}"
 _SQLITE_SETTINGS = (
@@ -113,8 +116,8 @@ def has_password(address: str) -> bool:
 
 
 def _is_secret(name: str) -> bool:
-    """Tell whether a setting in an address is a password; the name of a file with one may be told."""
-    return "pass" in name.lower() and name != "passfile"
+    """Tell whether a setting in an address is a password or the like; the name of a file with one may be told."""
+    return name not in _NAMES_OF_FILES and bool(_SECRET.search(name))
 
 
 def absolute_address(address: str) -> str:

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sqlalchemy import BigInteger, cast, func, select
+from sqlalchemy import BigInteger, case, cast, func, select
 
 from tacit.errors import InvalidInputError, ReportError, StoreError
 from tacit.learning.reports import Reports
@@ -54,8 +54,10 @@ class DeviceRange:
 
 
 @contextmanager
-def device_ranges(address: str, parts: int) -> Iterator[list[DeviceRange]]:
+def device_ranges(address: str, parts: int, most: int | None = None) -> Iterator[list[DeviceRange]]:
     """Cut the devices into at most `parts` ranges with about equally many reports; no reports, no ranges.
+
+    Where these would have more than `most` reports, there are more of them.
 
     On PostgreSQL every range shows the same state of the store, that of now, for as long as this context is open:
     whoever reads a range inside it sees nothing of what is stored or deleted meanwhile. It can be read as often as
@@ -70,17 +72,17 @@ def device_ranges(address: str, parts: int) -> Iterator[list[DeviceRange]]:
     try:
         if database.is_sqlite:  # a transaction left open would keep what is deleted meanwhile in its log
             with database.reading() as connection:
-                ranges = _ranges(connection, parts, None)
+                ranges = _ranges(connection, _cut(parts, most), None)
             yield ranges
         else:
             with _exported(database) as (connection, snapshot):
-                yield _ranges(connection, parts, snapshot)
+                yield _ranges(connection, _cut(parts, most), snapshot)
     finally:
         database.close()
 
 
-def _ranges(connection: Connection, parts: int, snapshot: str | None) -> list[DeviceRange]:
-    return [DeviceRange(first, last, own, snapshot) for first, last, own in connection.execute(_cut(parts))]
+def _ranges(connection: Connection, cut: Select[int, int, int], snapshot: str | None) -> list[DeviceRange]:
+    return [DeviceRange(first, last, own, snapshot) for first, last, own in connection.execute(cut)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +174,13 @@ def _state(database: Database, snapshot: str | None) -> Iterator[Connection]:
         yield connection
 
 
-def _cut(parts: int) -> Select[int, int, int]:
+def _cut(parts: int, most: int | None) -> Select[int, int, int]:
     """Sum up the reports of devices in order of their keys, and cut the sum into equal parts."""
     counts = select(reports.c.device, func.count().label("own")).group_by(reports.c.device).subquery()
     before = cast(func.sum(counts.c.own).over(order_by=counts.c.device) - counts.c.own, BigInteger)
     total = cast(func.sum(counts.c.own).over(), BigInteger)
-    running = select(counts.c.device, counts.c.own, (before * parts // total).label("part")).subquery()
+    wanted = parts if most is None else case((total > parts * most, (total + most - 1) // most), else_=parts)
+    running = select(counts.c.device, counts.c.own, (before * wanted // total).label("part")).subquery()
     ends = func.min(running.c.device), func.max(running.c.device), cast(func.sum(running.c.own), BigInteger)
     return select(*ends).group_by(running.c.part).order_by(running.c.part)
 
