@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from tacit.errors import FileError, InvalidInputError, ModelError
+from tacit.errors import EngineError, FileError, InvalidInputError, ModelError
 from tacit.evaluation.world import WorldShape, make_world
 from tacit.learning import (
     MODELS,
@@ -29,6 +29,7 @@ from tacit.learning import (
     read_reports,
 )
 from tacit.learning.checkpoint import FILE
+from tacit.learning.factors import FactorPair
 from tacit.learning.local_engine import LocalEngine
 from tacit.learning.memory import memory_needed
 from tacit.privacy.policy import Policy
@@ -321,6 +322,20 @@ def test_a_damaged_checkpoint_is_refused_in_one_line(matrix: ReportMatrix, damag
     else:
         path.write_bytes(b"nonsense" if damage == "nonsense" else path.read_bytes()[:-100])
     with pytest.raises(ModelError, match="not a readable checkpoint"):
+        fitted(matrix, MogMfOptions(iterations=3), checkpoint=tmp_path)
+
+
+def test_a_checkpoint_is_not_blamed_for_an_engine_that_fails(
+    matrix: ReportMatrix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(pair: FactorPair) -> FactorPair:
+        if pair.rank:  # else they are offsets, which are found before
+            raise EngineError("the cluster is gone")
+        return pair
+
+    fitted(matrix, MogMfOptions(iterations=3), checkpoint=tmp_path)
+    monkeypatch.setattr(FactorPair, "home", fail)
+    with pytest.raises(EngineError, match="the cluster is gone"):
         fitted(matrix, MogMfOptions(iterations=3), checkpoint=tmp_path)
 
 

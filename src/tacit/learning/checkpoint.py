@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tacit.errors import FileError, ModelError
+from tacit.errors import EngineError, FileError, ModelError
 from tacit.files import reason_of, written_atomically
 from tacit.learning.mixture import NoiseMixture
 from tacit.learning.trace import FitTrace
@@ -109,7 +109,7 @@ class Checkpoint:
         try:
             with self.file.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 return look(file)
-        except (ModelError, MemoryError):
+        except (EngineError, ModelError, MemoryError):  # none of them is the file's fault
             raise
         except Exception as error:  # zipfile, json and NumPy have no common word for a file that is not theirs
             raise ModelError(unreadable) from error
