@@ -118,6 +118,7 @@ def test_the_rows_of_a_dataframe_are_laid_out_as_those_of_files(spark: SparkSess
     engine.close()
 
 
+@pytest.mark.usefixtures("spark_is_there")
 def test_rows_of_a_dataframe_may_come_in_another_order_when_they_are_read_again() -> None:
     given, table = Alphabet.of([LAPLACE]), pa.table(drawn(0, reports=60))
     orders = np.arange(60), np.random.default_rng(0).permutation(60)
