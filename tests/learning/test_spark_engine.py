@@ -162,8 +162,8 @@ def test_factors_are_sent_whole_up_to_a_limit(layout: Layout) -> None:
     size = 64 * sum(SparkEngine(layout).summary.shape)  # rows of 16 floats
     options = MogMfOptions(rank=3)
     enough, too_little = SparkEngine(layout, size), SparkEngine(layout, size - 1)
-    assert enough.prepare(options) == "factors take 0 MB, here and in every worker"
-    assert too_little.prepare(options) == "factors take 0 MB and stay on the cluster; at the end they come here"
+    assert enough.prepare(options) == "factors take 0.01 MB, here and in every worker"
+    assert too_little.prepare(options) == "factors take 0.01 MB and stay on the cluster; at the end they come here"
     assert too_little.prepare(ChannelMfOptions()).endswith("and stay here; workers get the rows they need")
     assert enough.versions()["plan"] == ""
     pair = random_pair(enough.summary, 3, offsets=False, rng=np.random.default_rng(0))

@@ -55,7 +55,7 @@ class SparkEngine:
         """Say how large the factors will be, and how they will travel."""
         self._plans.clear()
         size = _sent_at_once(options, self.summary.shape)
-        told = f"factors take {size / 1e6:,.0f} MB"
+        told = f"factors take {size / 1e6:,.2f} MB"
         if self.plan(size) == "broadcast":
             return f"{told}, here and in every worker"
         if isinstance(options, ChannelMfOptions):
