@@ -139,18 +139,19 @@ def foreseen(record: Record) -> str:
             "e0", "e"
         )
         chunks, seconds = f"{shape.ratings / chunk:,.0f}", (f"{one:.1f}" for one in found.values())
-        rows.append([world, plan, chunks, f"{sent / 1e9:,.1f}", *seconds, f"**{sum(found.values()):.0f} s**"])
+        total = f"**{sum(found.values()):.0f}**"
+        rows.append([world, plan, chunks, total, *seconds, f"{sent / 1e9:,.1f}"])
     head = [
         "world",
         "plan",
         "chunks a side",
-        "GB sent",
+        "all, s",
         "arithmetic",
         "reading",
         "workers",
         "network",
         "scheduling",
-        "",
+        "GB sent",
     ]
     return table(head, rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -69,13 +69,14 @@ def floor_of(matrix: ReportMatrix, rank: int, rates: Rates) -> Floor:
 def _flops(counts: NDArray[np.int64], rank: int) -> float:
     """Count the operations of a half-sweep over rows of so many ratings."""
     ratings = counts.astype(np.float64)
-    in_unknowns = ratings * rank * (rank + 1) + _solved(float(rank))
+    in_unknowns = ratings * rank * (rank + 1) + _solved(np.full_like(ratings, rank))
     in_ratings = rank * ratings * (ratings + 1) + _solved(ratings) + 2 * ratings * rank
     return float((np.minimum(in_unknowns, in_ratings) + 4 * ratings * rank).sum())
 
 
-def _solved(size: Any) -> Any:  # noqa: ANN401 - one or many
-    return size**3 / 3 + 2 * size**2
+def _solved(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = sizes**3 / 3 + 2 * sizes**2
+    return found
 
 
 def product_rate() -> float:
